@@ -1,0 +1,6 @@
+// Everything a trainer needs.
+#pragma once
+#include "rondo/communicator.hpp"
+#include "rondo/options.hpp"
+#include "rondo/result.hpp"
+#include "rondo/types.hpp"

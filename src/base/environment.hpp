@@ -1,0 +1,25 @@
+// The only reader of the environment.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/log.hpp"
+#include "rondo/options.hpp"
+#include "rondo/result.hpp"
+
+namespace rondo {
+
+/// Looks a variable up; an empty value counts as absent. Tests pass their own.
+using Lookup = std::function<std::optional<std::string>(const char* name)>;
+std::optional<std::string> process_environment(const char* name);
+
+/// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument, naming
+/// the variable, its value and what it may be.
+Result<Options> resolve(const Options& in_code, const Lookup& lookup);
+/// Checks `options` alone: fills in the defaults, reads nothing.
+Result<Options> complete(const Options& options);
+/// RONDO_LOG, or an error naming the levels.
+Result<log::Level> log_level(const Lookup& lookup);
+
+}  // namespace rondo

@@ -1,0 +1,32 @@
+#include "schedule/catalogue.hpp"
+
+#include <array>
+
+#include "schedule/barrier.hpp"
+#include "schedule/ring.hpp"
+
+namespace rondo::schedule {
+namespace {
+
+uint32_t one_per_rank(const Shape& shape) { return shape.world; }
+uint32_t one(const Shape&) { return 1; }
+
+constexpr std::array all{
+    Schedule{Operation::all_reduce, Algorithm::ring, one_per_rank, ring_all_reduce},
+    Schedule{Operation::reduce_scatter, Algorithm::ring, one_per_rank, ring_reduce_scatter},
+    Schedule{Operation::all_gather, Algorithm::ring, one_per_rank, ring_all_gather},
+    Schedule{Operation::broadcast, Algorithm::ring, one, ring_broadcast},
+    Schedule{Operation::barrier, Algorithm::dissemination, dissemination_chunks, dissemination_barrier},
+};
+
+}  // namespace
+
+std::span<const Schedule> catalogue() noexcept { return all; }
+
+const Schedule* find(Operation operation, Algorithm algorithm) noexcept {
+  for (const Schedule& schedule : all)
+    if (schedule.operation == operation && schedule.algorithm == algorithm) return &schedule;
+  return nullptr;
+}
+
+}  // namespace rondo::schedule

@@ -1,0 +1,90 @@
+// A collective algorithm is a pure function (rank, shape) -> steps. This file defines the step; ring.hpp and its
+// neighbours generate steps; verify.hpp proves them; the engine runs them.
+//
+// Semantics, shared by the verifier and the engine:
+//  - Steps are listed in the order in which each link carries them. Steps of one round are concurrent; a step
+//    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps that
+//    read or write what it overwrites).
+//  - A send is complete when the receiver has released it.
+//  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over windows
+//    of segments.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "rondo/types.hpp"
+
+namespace rondo::schedule {
+
+enum class StepKind : uint8_t {
+  send,         // source[chunk] -> peer
+  recv,         // peer -> target[chunk]
+  recv_reduce,  // target[chunk] = (what peer sent) op source[chunk]
+  copy,         // target[chunk] = source[other]
+  reduce,       // target[chunk] = source[other] op target[chunk]
+};
+
+enum class Buffer : uint8_t { none, input, output, accumulator };
+
+namespace flag {
+inline constexpr uint8_t wide = 1;    // the payload is a partial, in the accumulation type
+inline constexpr uint8_t finish = 2;  // the result is complete: scale, canonical NaN, round once
+inline constexpr uint8_t fan = 4;     // fused with the next step of the same round
+}  // namespace flag
+
+struct Step {
+  StepKind kind;
+  uint8_t flags;
+  Buffer source, target;
+  uint16_t round, chunks;  // chunks: length of the range that starts at `chunk`
+  uint32_t chunk;          // global chunk id
+  uint32_t other;          // the peer; for copy and reduce the source chunk
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+static_assert(sizeof(Step) == 16);
+
+constexpr bool receives(const Step& step) noexcept {
+  return step.kind == StepKind::recv || step.kind == StepKind::recv_reduce;
+}
+constexpr bool sends(const Step& step) noexcept { return step.kind == StepKind::send; }
+
+struct Shape {
+  uint32_t world = 1;
+  Rank root = 0;
+};
+
+enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+enum class Algorithm : uint8_t { ring, dissemination };
+
+constexpr std::string_view name_of(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::all_reduce: return "all_reduce";
+    case Operation::reduce_scatter: return "reduce_scatter";
+    case Operation::all_gather: return "all_gather";
+    case Operation::broadcast: return "broadcast";
+    case Operation::barrier: return "barrier";
+  }
+  return "?";
+}
+constexpr std::string_view name_of(Algorithm algorithm) noexcept {
+  switch (algorithm) {
+    case Algorithm::ring: return "ring";
+    case Algorithm::dissemination: return "dissemination";
+  }
+  return "?";
+}
+
+/// Receives the steps of one rank, one by one; nothing is materialised unless the sink does it.
+using Emit = std::function<void(const Step&)>;
+
+/// One algorithm for one operation. `steps` is pure: the same arguments give the same steps on every rank.
+struct Schedule {
+  Operation operation;
+  Algorithm algorithm;
+  uint32_t (*chunks)(const Shape&);  // how many chunks the vector is cut into
+  void (*steps)(Rank, const Shape&, const Emit&);
+};
+
+}  // namespace rondo::schedule
