@@ -1,0 +1,52 @@
+// trainer: a byte-level GPT on the ranks of a job, its gradients averaged by rondo.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+
+#include "gemm.hpp"
+#include "options.hpp"
+#include "rondo/rondo.hpp"
+#include "train.hpp"
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// The first Ctrl-C asks all ranks to stop after the step under way, the second ends the process at once.
+void stop_at_ctrl_c() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
+  action.sa_flags = int(SA_RESETHAND) | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+int fail(const rondo::Error& error) {
+  fmt::print(stderr, "trainer: {}\n", error.message);
+  return EXIT_FAILURE;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = trainer::parse(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& options = std::get<trainer::TrainOptions>(parsed);
+
+  const auto choice = trainer::choose_gemm<float>();
+  auto communicator = rondo::Communicator::from_environment();
+  if (!communicator) return fail(communicator.error());
+  stop_at_ctrl_c();
+  if (choice.warning && communicator->rank() == 0) fmt::print(stderr, "WARNING: {}\n", *choice.warning);
+
+  const auto outcome = trainer::train(*communicator, options, choice.gemm, interrupted);
+  if (!outcome) return fail(outcome.error());
+  switch (*outcome) {
+    case trainer::Outcome::finished:
+      return EXIT_SUCCESS;
+    case trainer::Outcome::interrupted:
+      return 128 + SIGINT;
+  }
+}
