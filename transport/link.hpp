@@ -1,5 +1,5 @@
-// A link is a one-way pipe between two ranks that only moves bytes. Its ends are Tx and Rx. What a link can do
-// beyond that is data (LinkCaps); every function below works on every link.
+// A link is a one-way pipe between two ranks that only moves bytes. Its ends are Tx and Rx. What a link can
+// do beyond that is data (LinkCaps); every function below works on every link.
 //
 // Threads: only the communicator's driver calls these, except close(). None blocks, throws or allocates.
 #pragma once
@@ -38,7 +38,8 @@ class Endpoint {
 
 class Tx : public Endpoint {
  public:
-  // Memory in which to produce the next `bytes` (at most slot_bytes); empty: no credit now.
+  // Memory in which to produce the next bytes of the stream: at most slot_bytes, and less than asked for when
+  // a block has that much room left; at least 256 bytes where as much was asked for. Empty: no credit now.
   virtual std::span<std::byte> acquire(size_t bytes) noexcept = 0;
   // The first `bytes` of the acquired memory are the next of the stream.
   virtual void commit(size_t bytes) noexcept = 0;
@@ -68,8 +69,8 @@ class Fabric {
     Rx* rx = nullptr;
   };
   virtual ~Fabric() = default;
-  // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under way.
-  // The doorbell rings when it is done. The endpoints live as long as the fabric.
+  // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
+  // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;
   // Any thread: closes every link.
   virtual void close() noexcept = 0;
