@@ -11,6 +11,10 @@
 
 namespace rondo {
 
+namespace engine {
+struct Call;
+}
+
 /// Per-call settings.
 struct CallOptions {
   std::optional<std::chrono::milliseconds> timeout;  ///< of this call; else the communicator's
@@ -102,6 +106,7 @@ class Communicator {
  private:
   class State;
   explicit Communicator(std::unique_ptr<State> state) noexcept;
+  Result<void> run(const engine::Call& call, const CallOptions& options);
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
 
   std::unique_ptr<State> state_;

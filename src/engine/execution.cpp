@@ -13,6 +13,18 @@ using schedule::ActionKind;
 using schedule::Buffer;
 namespace flag = schedule::flag;
 
+namespace {
+
+size_t copy_into(Tx& tx, View view) {
+  const auto space = tx.acquire(std::min<size_t>(view.bytes, tx.caps().slot_bytes));
+  if (space.empty()) return 0;
+  std::memcpy(space.data(), view.data, space.size());
+  tx.commit(space.size());
+  return space.size();
+}
+
+}  // namespace
+
 void Execution::start(const Program& program, const Call& call, const Header& header, uint64_t window,
                       std::vector<PeerLinks>& peers) {
   program_ = &program;
@@ -97,7 +109,8 @@ bool Execution::stands_at(uint32_t link, uint32_t op, uint64_t window) const noe
   return !run.done && run.window == window && program_->links[link].ops[run.next] == op;
 }
 
-bool Execution::pass() {
+bool Execution::move() {
+  for (LinkRun& link : links_) link.awaited = false;
   bool moved = !local_.done && advance_local();
   for (uint32_t i = 0; i < links_.size(); i++) {
     if (!program_->links[i].sends) continue;
@@ -106,6 +119,17 @@ bool Execution::pass() {
   }
   for (uint32_t i = 0; i < links_.size(); i++)
     if (!program_->links[i].sends && !links_[i].done) moved |= advance_rx(i);
+  return moved;
+}
+
+bool Execution::unblock() {
+  bool moved = false;
+  for (uint32_t i = 0; i < links_.size(); i++) {
+    if (!links_[i].awaited) continue;
+    moved |= advance_tx(i);
+    links_[i].awaited = false;
+    links_[i].peer->tx->poll();
+  }
   return moved;
 }
 
@@ -121,7 +145,7 @@ bool Execution::done() const noexcept {
 // --------------------------------------------------------------------------------------------------------
 
 size_t Execution::send(LinkRun& link, View view) {
-  const size_t n = link.peer->tx->send(view);
+  const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view);
   link.peer->accepted += n;
   return n;
 }
@@ -158,7 +182,7 @@ bool Execution::advance_tx(uint32_t index) {
     if (run.out_bytes == until * run.out_width && passed) {
       next(link, queue);
       moved = true;
-    } else if (n < bytes || !passed) {
+    } else if (n == 0 || !link.awaited) {
       break;
     }
   }
@@ -197,7 +221,10 @@ bool Execution::advance_rx(uint32_t index) {
     const Op& op = program_->ops[at];
     OpRun& run = ops_[at];
     const bool through = op.kind == ActionKind::recv_reduce_send;
-    if (through && !(stands_at(op.out_link, at, link.window) && put_header(links_[op.out_link]))) break;
+    if (through && !(stands_at(op.out_link, at, link.window) && put_header(links_[op.out_link]))) {
+      links_[op.out_link].awaited = true;
+      break;
+    }
     const uint64_t until = limit(run.count, link.window);
     size_t n = 0;
     if (!is_empty(run, link.window)) {

@@ -38,8 +38,11 @@ class Execution {
   /// `peers[r]` holds open links for every peer of the program; `window` is in elements per chunk.
   void start(const Program& program, const Call& call, const Header& header, uint64_t window,
              std::vector<PeerLinks>& peers);
-  /// Moves what can be moved; true if anything did.
-  bool pass();
+  /// Moves what can be moved; true if anything did. Nothing left to move may mean that a receive needs an
+  /// outgoing link which still holds bytes of the caller's memory that the peer does not read, because it is
+  /// in the same place. Then, and only then, those bytes are copied into the link's own blocks, of which
+  /// there are enough for a window.
+  bool pass() { return move() || unblock(); }
   bool done() const noexcept;
   /// Why it cannot go on: a mismatch or a closed link. Meaningful after a pass that moved nothing.
   std::optional<Error> failure() const;
@@ -63,6 +66,7 @@ class Execution {
     size_t next = 0;
     uint32_t header_bytes = 0;
     bool done = false;
+    bool awaited = false;  // a receive wants to produce into this link, which is not there yet
   };
 
   void place(const Op& op);
@@ -73,6 +77,8 @@ class Execution {
   bool has_passed(uint32_t producer, uint64_t window) const noexcept;
   void next(LinkRun& link, const std::vector<uint32_t>& queue) noexcept;
 
+  bool move();
+  bool unblock();
   bool advance_tx(uint32_t link);
   bool advance_rx(uint32_t link);
   bool advance_local();

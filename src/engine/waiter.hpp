@@ -18,6 +18,9 @@ class Waiter {
   static Budget budget_for(uint32_t ranks_here);
   static Result<std::unique_ptr<Waiter>> make(Budget budget);
 
+  /// Before the first wait.
+  void set_budget(Budget budget) noexcept { budget_ = budget; }
+
   /// Driver. Edge-triggered: whoever waits must first have tried every descriptor until nothing moved.
   Result<void> watch(int fd);
   /// Driver: something moved.

@@ -32,10 +32,10 @@ class Pipe {
     return n;
   }
 
-  size_t credit() {
+  bool refuses() {
     const std::lock_guard lock(mutex_);
-    if (!closed_ && chance(faults_.write_refused)) return ring_writer_(), 0;
-    return closed_ ? 0 : room();
+    if (!closed_ && chance(faults_.write_refused)) return ring_writer_(), true;
+    return closed_;
   }
 
   size_t read(std::span<std::byte> target) {
@@ -100,7 +100,7 @@ class PipeTx final : public Tx {
   void close() noexcept override { pipe_.close(); }
   std::span<std::byte> acquire(size_t bytes) noexcept override {
     const size_t limit = size_t(caps().slot_bytes) * caps().slots;
-    if (staged_.size() + bytes > limit || pipe_.credit() == 0) return {};
+    if (staged_.size() + bytes > limit || pipe_.refuses()) return {};
     return std::span(block_).first(std::min(bytes, block_.size()));
   }
   void commit(size_t bytes) noexcept override {

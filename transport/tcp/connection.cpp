@@ -43,6 +43,7 @@ SocketTx::SocketTx(Socket& socket, const Sizes& sizes)
       slots_(sizes.slots) {}
 
 std::span<std::byte> SocketTx::acquire(size_t bytes) noexcept {
+  if (socket_.state() != LinkState::open) return {};
   bytes = std::min<size_t>(bytes, caps_.slot_bytes);
   if (tail_ > head_) {
     const Slot& last = at(tail_ - 1);
