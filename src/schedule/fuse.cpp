@@ -8,11 +8,16 @@ namespace {
 
 ActionKind single(StepKind kind) {
   switch (kind) {
-    case StepKind::send: return ActionKind::send;
-    case StepKind::recv: return ActionKind::recv;
-    case StepKind::recv_reduce: return ActionKind::recv_reduce;
-    case StepKind::copy: return ActionKind::copy;
-    case StepKind::reduce: return ActionKind::reduce;
+    case StepKind::send:
+      return ActionKind::send;
+    case StepKind::recv:
+      return ActionKind::recv;
+    case StepKind::recv_reduce:
+      return ActionKind::recv_reduce;
+    case StepKind::copy:
+      return ActionKind::copy;
+    case StepKind::reduce:
+      return ActionKind::reduce;
   }
   return ActionKind::copy;
 }

@@ -1,12 +1,13 @@
-// A collective algorithm is a pure function (rank, shape) -> steps. This file defines the step; ring.hpp and its
-// neighbours generate steps; verify.hpp proves them; the engine runs them.
+// A collective algorithm is a pure function (rank, shape) -> steps. This file defines the step; ring.hpp and
+// its neighbours generate steps; verify.hpp proves them; the engine runs them.
 //
 // Semantics, shared by the verifier and the engine:
 //  - Steps are listed in the order in which each link carries them. Steps of one round are concurrent; a step
-//    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps that
-//    read or write what it overwrites).
+//    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps
+//    that read or write what it overwrites).
 //  - A send is complete when the receiver has released it.
-//  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over windows
+//  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over
+//  windows
 //    of segments.
 #pragma once
 #include <cstdint>
@@ -60,18 +61,25 @@ enum class Algorithm : uint8_t { ring, dissemination };
 
 constexpr std::string_view name_of(Operation operation) noexcept {
   switch (operation) {
-    case Operation::all_reduce: return "all_reduce";
-    case Operation::reduce_scatter: return "reduce_scatter";
-    case Operation::all_gather: return "all_gather";
-    case Operation::broadcast: return "broadcast";
-    case Operation::barrier: return "barrier";
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::barrier:
+      return "barrier";
   }
   return "?";
 }
 constexpr std::string_view name_of(Algorithm algorithm) noexcept {
   switch (algorithm) {
-    case Algorithm::ring: return "ring";
-    case Algorithm::dissemination: return "dissemination";
+    case Algorithm::ring:
+      return "ring";
+    case Algorithm::dissemination:
+      return "dissemination";
   }
   return "?";
 }
