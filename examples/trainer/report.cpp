@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 
 #include "plot.hpp"
 
@@ -49,19 +50,17 @@ rondo::Result<void> Report::sample(const std::string& text) {
 }
 
 rondo::Result<void> Report::plot() const {
-  constexpr size_t window = 25;
-  plot::Series each{"", "#b9d3ea", {}, 1}, mean{"training, mean of 25 steps", plot::colours[0], {}, 2.5};
-  double sum = 0;
+  constexpr size_t reach = 12;  // to both sides
+  plot::Series each{"training, each step", "#b9d3ea", {}, 1};
+  plot::Series mean{"training, mean of 25 steps", plot::colours[0], {}, 2.5};
   for (size_t i = 0; i < losses_.size(); i++) {
-    sum += losses_[i];
-    if (i >= window) sum -= losses_[i - window];
-    const double step = double(i + 1);
-    each.points.push_back({step, losses_[i]});
-    if (i + 1 >= window) mean.points.push_back({step, sum / double(window)});
+    const size_t side = std::min({reach, i, losses_.size() - 1 - i});
+    const auto middle = losses_.begin() + long(i), first = middle - long(side),
+               last = middle + long(side) + 1;
+    each.points.push_back({double(i + 1), losses_[i]});
+    mean.points.push_back({double(i + 1), std::accumulate(first, last, 0.0) / double(last - first)});
   }
-  each.label = mean.points.empty() ? "training" : "training, each step";
   plot::Plot picture{"Loss of a byte-level GPT", {"step"}, {"nats per byte"}, {each, mean}};
-  if (mean.points.empty()) picture.series.pop_back();
   if (held_out_loss_)
     picture.series.push_back({fmt::format("held out, at the end: {:.3f}", *held_out_loss_),
                               plot::colours[1],

@@ -38,7 +38,7 @@ class Ruler {
   Ruler(Scale scale, double low, double high) : scale_(scale) {
     double first = transform(low), last = transform(high);
     if (last - first < 1e-12) first -= 0.5, last += 0.5;
-    step_ = round_step((last - first) / 7);
+    step_ = round_step((last - first) / 9);
     if (scale != Scale::linear) step_ = std::max(1.0, std::round(step_));
     first_ = std::floor(first / step_ + 1e-9) * step_;
     last_ = std::ceil(last / step_ - 1e-9) * step_;
