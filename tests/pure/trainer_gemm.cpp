@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "gemm.hpp"
+#include "tests/skip.hpp"
 
 using namespace trainer;
 
@@ -38,9 +41,10 @@ TEST_CASE("gemm: the reference agrees with a triple loop over sizes and transpos
   CHECK(gemm_error(gemm_reference<double>) < 1e-14);
 }
 
-TEST_CASE("gemm: OpenBLAS, where installed, agrees as well") {
-  if (auto* gemm = gemm_openblas<float>()) CHECK(gemm_error(gemm) < 1e-6);
-  if (auto* gemm = gemm_openblas<double>()) CHECK(gemm_error(gemm) < 1e-14);
+TEST_CASE("gemm: OpenBLAS agrees as well") {
+  if (!gemm_openblas<float>()) SKIP_TEST("OpenBLAS is not installed");
+  CHECK(gemm_error(gemm_openblas<float>()) < 1e-6);
+  CHECK(gemm_error(gemm_openblas<double>()) < 1e-14);
 }
 
 TEST_CASE("gemm: the self-check tells every wrong kernel") {
@@ -50,9 +54,9 @@ TEST_CASE("gemm: the self-check tells every wrong kernel") {
 }
 
 TEST_CASE("gemm: a wrong or missing library is replaced by the reference, with a warning") {
-  CHECK(choose_gemm<float>(forgets_beta).gemm == &gemm_reference<float>);
+  CHECK((choose_gemm<float>(forgets_beta).gemm == gemm_reference<float>));
   CHECK(choose_gemm<float>(forgets_beta).warning->find("wrongly") != std::string::npos);
-  CHECK(choose_gemm<double>(nullptr).gemm == &gemm_reference<double>);
+  CHECK((choose_gemm<double>(nullptr).gemm == gemm_reference<double>));
   CHECK(choose_gemm<double>(nullptr).warning->find("not installed") != std::string::npos);
   CHECK(!choose_gemm<float>(gemm_reference<float>).warning);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
