@@ -43,8 +43,8 @@ class Tx : public Endpoint {
   virtual std::span<std::byte> acquire(size_t bytes) noexcept = 0;
   // The first `bytes` of the acquired memory are the next of the stream.
   virtual void commit(size_t bytes) noexcept = 0;
-  // Bytes accepted from the caller's own memory, maybe fewer than offered; 0: no credit now. Unlike acquire, which has
-  // `slots` blocks whatever the peer does, it may depend on the peer's reading for any byte.
+  // Bytes accepted from the caller's own memory, maybe fewer than offered; 0: no credit now. Unlike acquire,
+  // which has `slots` blocks whatever the peer does, it may depend on the peer's reading for any byte.
   virtual size_t send(View source) noexcept = 0;
   // Position in the stream before which all sources are the caller's again.
   virtual uint64_t completed() const noexcept = 0;

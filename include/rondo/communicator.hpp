@@ -1,6 +1,7 @@
 // rondo::Communicator: collective operations among the ranks of a job.
 #pragma once
 #include <chrono>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,36 +60,36 @@ class Communicator {
   void abort() noexcept;
 
   /// data[i] = reduction over ranks of data[i].
-  template <Element T>
-  Result<void> all_reduce(std::span<T> data, Reduction reduction = Reduction::sum,
+  template <Element T, size_t N>
+  Result<void> all_reduce(std::span<T, N> data, Reduction reduction = Reduction::sum,
                           const CallOptions& call = {}) {
     return all_reduce(data.data(), data.data(), data.size(), data_type_of<T>, reduction, call);
   }
   /// output[i] = reduction over ranks of input[i]; the sizes must be equal.
-  template <Element T>
-  Result<void> all_reduce(std::span<const T> input, std::span<T> output, Reduction reduction = Reduction::sum,
-                          const CallOptions& call = {}) {
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> all_reduce(std::span<In, N> input, std::span<T, M> output,
+                          Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
     if (auto fits = same_size("all_reduce", input.size(), output.size()); !fits) return fits;
     return all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
   }
   /// output = this rank's shard of the reduction over ranks of input; output.size() must be
   /// shard(input.size()).count. In place when output is that shard of input.
-  template <Element T>
-  Result<void> reduce_scatter(std::span<const T> input, std::span<T> output,
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> reduce_scatter(std::span<In, N> input, std::span<T, M> output,
                               Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
     if (auto fits = same_size("reduce_scatter", shard(input.size()).count, output.size()); !fits) return fits;
     return reduce_scatter(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
   }
   /// output = every rank's input, one after another in rank order; input.size() must be
   /// shard(output.size()).count. In place when input is that shard of output.
-  template <Element T>
-  Result<void> all_gather(std::span<const T> input, std::span<T> output, const CallOptions& call = {}) {
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> all_gather(std::span<In, N> input, std::span<T, M> output, const CallOptions& call = {}) {
     if (auto fits = same_size("all_gather", shard(output.size()).count, input.size()); !fits) return fits;
     return all_gather(input.data(), output.data(), output.size(), data_type_of<T>, call);
   }
   /// data = root's data on every rank.
-  template <Element T>
-  Result<void> broadcast(std::span<T> data, Rank root = 0, const CallOptions& call = {}) {
+  template <Element T, size_t N>
+  Result<void> broadcast(std::span<T, N> data, Rank root = 0, const CallOptions& call = {}) {
     return broadcast(data.data(), data.size(), data_type_of<T>, root, call);
   }
   /// Returns when every rank has called it.

@@ -1,5 +1,6 @@
 // The words every room shares: ranks, element types, reductions, extents.
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -87,6 +88,9 @@ template <class T>
 concept Element = requires {
   DataTypeOf<std::remove_const_t<T>>::value;
 };
+/// What may be read where T is written: T or const T.
+template <class In, class T>
+concept InputOf = std::same_as<std::remove_const_t<In>, T>;
 template <Element T>
 inline constexpr DataType data_type_of = DataTypeOf<std::remove_const_t<T>>::value;
 

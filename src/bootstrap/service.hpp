@@ -1,5 +1,5 @@
-// The one service thread of the process: control plane, listeners, handshakes and timers of every communicator, asleep
-// in one asio io_context.
+// The one service thread of the process: control plane, listeners, handshakes and timers of every
+// communicator, asleep in one asio io_context.
 #pragma once
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
@@ -10,8 +10,8 @@ namespace rondo::bootstrap {
 
 class Service {
  public:
-  /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder joins it,
-  /// so it must be released by a thread that is not the service thread.
+  /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder
+  /// joins it, so it must be released by a thread that is not the service thread.
   static std::shared_ptr<Service> instance();
 
   Service();

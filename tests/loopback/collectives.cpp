@@ -6,6 +6,7 @@
 
 #include "engine/selection.hpp"
 #include "reference.hpp"
+#include "tests/skip.hpp"
 #include "world.hpp"
 
 namespace rondo::test {
@@ -134,19 +135,25 @@ void run_all_types(World& world, const std::vector<Case>& cases) {
   run_cases<int64_t>(world, cases);
 }
 
+void run_small(SocketKind kind) {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    World world = World::over_sockets(n, kind);
+    run_all_types(world, cases_for(n, small_counts(n)));
+  }
+}
+
 constexpr LinkCaps tiny_caps{.slot_bytes = 256, .slots = 3};
 
 }  // namespace
 
-TEST_CASE("collectives over sockets: every operation, type and reduction, small counts") {
-  for (const SocketKind kind : {SocketKind::tcp4, SocketKind::tcp6, SocketKind::unix_pair}) {
-    if (!available(kind)) continue;
-    for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
-      World world = World::over_sockets(n, kind);
-      run_all_types(world, cases_for(n, small_counts(n)));
-    }
-  }
+TEST_CASE("collectives over TCP on IPv4: every operation, type and reduction, small counts") {
+  run_small(SocketKind::tcp4);
 }
+TEST_CASE("collectives over TCP on IPv6") {
+  if (!has_ipv6_loopback()) SKIP_TEST("no IPv6 loopback on this machine");
+  run_small(SocketKind::tcp6);
+}
+TEST_CASE("collectives over Unix sockets") { run_small(SocketKind::unix_pair); }
 
 TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   const uint64_t count = (1 << 20) + 1;

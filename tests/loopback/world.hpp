@@ -17,8 +17,7 @@ namespace rondo::test {
 /// A connected pair of stream sockets, non-blocking: TCP over IPv4 or IPv6 loopback, or a Unix pair.
 enum class SocketKind { tcp4, tcp6, unix_pair };
 std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind);
-/// False, with a reason on the log, where the machine has no IPv6 loopback.
-bool available(SocketKind kind);
+bool has_ipv6_loopback();
 
 /// `world` engines with a thread each. Failures of every rank are kept for the test to look at.
 class World {

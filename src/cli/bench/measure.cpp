@@ -14,7 +14,8 @@ constexpr double target_us = 2e5;  // of the timed part of one point
 constexpr uint64_t most_iterations = 100'000, fewest_iterations = 4;
 
 double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -27,8 +28,8 @@ Bench::Bench(Communicator& communicator, const BenchOptions& options)
   output_.reset(new std::byte[most + 1]());
 }
 
-// Where the operation's two buffers lie: each is the whole vector or this rank's shard of it, and in place the shard lies
-// at its place in the whole.
+// Where the operation's two buffers lie: each is the whole vector or this rank's shard of it, and in place
+// the shard lies at its place in the whole.
 Result<void> Bench::once() {
   const auto& o = options_;
   const uint64_t shift = communicator_.shard(count_).first * size_of(o.type);
@@ -36,11 +37,14 @@ Result<void> Bench::once() {
     case Operation::all_reduce:
       return communicator_.all_reduce(whole(), output_.get(), count_, o.type, o.reduction);
     case Operation::reduce_scatter:
-      return communicator_.reduce_scatter(whole(), output_.get() + (in_place_ ? shift : 0), count_, o.type, o.reduction);
+      return communicator_.reduce_scatter(whole(), output_.get() + (in_place_ ? shift : 0), count_, o.type,
+                                          o.reduction);
     case Operation::all_gather:
       return communicator_.all_gather(whole() + (in_place_ ? shift : 0), output_.get(), count_, o.type);
-    case Operation::broadcast: return communicator_.broadcast(output_.get(), count_, o.type, o.root);
-    case Operation::barrier: return communicator_.barrier();
+    case Operation::broadcast:
+      return communicator_.broadcast(output_.get(), count_, o.type, o.root);
+    case Operation::barrier:
+      return communicator_.barrier();
   }
   return {};
 }
@@ -49,10 +53,12 @@ Result<void> Bench::once() {
 Result<uint64_t> Bench::checked(uint32_t round) {
   const auto& o = options_;
   const Extent all{0, count_}, own = communicator_.shard(count_);
-  const bool shard_in = o.operation == Operation::all_gather, shard_out = o.operation == Operation::reduce_scatter;
+  const bool shard_in = o.operation == Operation::all_gather,
+             shard_out = o.operation == Operation::reduce_scatter;
   const uint64_t shift = own.first * size_of(o.type);
   std::byte* source = o.operation == Operation::broadcast ? output_.get() : whole();
-  fill(source + (shard_in && in_place_ ? shift : 0), shard_in ? own : all, o.type, o.reduction, communicator_.rank(), round);
+  fill(source + (shard_in && in_place_ ? shift : 0), shard_in ? own : all, o.type, o.reduction,
+       communicator_.rank(), round);
   const uint64_t before = communicator_.counters().payload_bytes_sent;
   if (auto outcome = once(); !outcome) return outcome.error();
   payload_ = communicator_.counters().payload_bytes_sent - before;
@@ -62,7 +68,8 @@ Result<uint64_t> Bench::checked(uint32_t round) {
     result[0] ^= std::byte{1};
     inject_ = false;
   }
-  int64_t sums[] = {int64_t(count_wrong(result, extent, o, count_, communicator_.world(), round)), int64_t(payload_)};
+  int64_t sums[] = {int64_t(count_wrong(result, extent, o, count_, communicator_.world(), round)),
+                    int64_t(payload_)};
   if (auto outcome = communicator_.all_reduce(std::span(sums)); !outcome) return outcome.error();
   payload_ = uint64_t(sums[1]);
   return uint64_t(sums[0]);
@@ -84,7 +91,8 @@ Result<uint64_t> Bench::iterations() {
     left = agreed[0];
     if (left > 0) runs = uint64_t(left);
   }
-  int64_t wanted[] = {int64_t(std::clamp(target_us / std::max(slowest, 0.01), double(fewest_iterations), double(most_iterations)))};
+  int64_t wanted[] = {int64_t(
+      std::clamp(target_us / std::max(slowest, 0.01), double(fewest_iterations), double(most_iterations)))};
   if (options_.iterations > 0) wanted[0] = int64_t(options_.iterations);
   if (auto outcome = communicator_.broadcast(std::span(wanted)); !outcome) return outcome.error();
   return uint64_t(wanted[0]);
@@ -105,7 +113,8 @@ Result<std::vector<double>> Bench::timed() {
     time = now - last;
     last = now;
   }
-  if (auto outcome = communicator_.all_reduce(std::span(times), Reduction::max); !outcome) return outcome.error();
+  if (auto outcome = communicator_.all_reduce(std::span(times), Reduction::max); !outcome)
+    return outcome.error();
   std::sort(times.begin(), times.end());
   return times;
 }

@@ -31,13 +31,17 @@ uint64_t bytes_of(const std::string& text) {
   }
   const std::string unit = text.substr(used);
   const size_t power = unit.empty() ? 0 : std::string("KMG").find(char(std::toupper(unit[0]))) + 1;
-  if (used == 0 || unit.size() > 1 || (!unit.empty() && power == 0) || text[0] == '-' || value > (uint64_t(1) << 42))
-    throw CLI::ValidationError("size", "'" + text + "' is not a size: give bytes, or a number with K, M or G");
+  if (used == 0 || unit.size() > 1 || (!unit.empty() && power == 0) || text[0] == '-' ||
+      value > (uint64_t(1) << 42))
+    throw CLI::ValidationError("size",
+                               "'" + text + "' is not a size: give bytes, or a number with K, M or G");
   return value << (10 * power);
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& flags, uint64_t& target, const std::string& help) {
-  return app.add_option_function<std::string>(flags, [&target](const std::string& text) { target = bytes_of(text); }, help)
+  return app
+      .add_option_function<std::string>(
+          flags, [&target](const std::string& text) { target = bytes_of(text); }, help)
       ->type_name("BYTES");
 }
 
@@ -50,11 +54,15 @@ bool reduces(Operation operation) {
 double bus_factor(Operation operation, uint32_t world) {
   const double n = world;
   switch (operation) {
-    case Operation::all_reduce: return 2 * (n - 1) / n;
+    case Operation::all_reduce:
+      return 2 * (n - 1) / n;
     case Operation::reduce_scatter:
-    case Operation::all_gather: return (n - 1) / n;
-    case Operation::broadcast: return 1;
-    case Operation::barrier: return 0;
+    case Operation::all_gather:
+      return (n - 1) / n;
+    case Operation::broadcast:
+      return 1;
+    case Operation::barrier:
+      return 0;
   }
   return 0;
 }
@@ -90,25 +98,34 @@ void add_options(CLI::App& app, BenchOptions& o) {
       ->check(CLI::Range(1.01, 1e6))
       ->capture_default_str();
   app.add_option("--type", o.type, "element type")
-      ->transform(CLI::CheckedTransformer(by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64})))
+      ->transform(
+          CLI::CheckedTransformer(by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64})))
       ->option_text("f32|f64|i32|i64 [f32]");
   app.add_option("--op", o.reduction, "reduction")
       ->transform(CLI::CheckedTransformer(
           by_name({Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg})))
       ->option_text("sum|prod|min|max|avg [sum]");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
-  app.add_option("--transport", o.transport, "")->check(CLI::IsMember({"auto", "tcp"}))->capture_default_str();
-  app.add_option("--algorithm", o.algorithm, "")->check(CLI::IsMember({"auto", "ring"}))->capture_default_str();
+  app.add_option("--transport", o.transport, "")
+      ->check(CLI::IsMember({"auto", "tcp"}))
+      ->capture_default_str();
+  app.add_option("--algorithm", o.algorithm, "")
+      ->check(CLI::IsMember({"auto", "ring"}))
+      ->capture_default_str();
   app.add_option("--in-place", o.placement, "in place only, never, or both")
       ->transform(CLI::CheckedTransformer(placements))
       ->option_text("only|no|both [both]");
-  app.add_option("--memory", o.memory, "where the buffers lie")->check(CLI::IsMember({"private"}))->capture_default_str();
-  app.add_option("--iterations", o.iterations, "timed iterations per size (default: for about a fifth of a second)")
+  app.add_option("--memory", o.memory, "where the buffers lie")
+      ->check(CLI::IsMember({"private"}))
+      ->capture_default_str();
+  app.add_option("--iterations", o.iterations,
+                 "timed iterations per size (default: for about a fifth of a second)")
       ->check(CLI::PositiveNumber);
   app.add_option("--warmup", o.warmup, "untimed iterations before them")->capture_default_str();
   app.add_option("--timeout", o.timeout, "deadline of one operation in seconds")->check(CLI::PositiveNumber);
   app.add_option("--json", o.json, "write the rows to FILE as well")->option_text("FILE");
-  app.add_flag("--inject-wrong", o.inject_wrong, "flip one element before the check, which must then fail (exit 1)");
+  app.add_flag("--inject-wrong", o.inject_wrong,
+               "flip one element before the check, which must then fail (exit 1)");
 }
 
 }  // namespace rondo::bench

@@ -32,20 +32,28 @@ double mean_bus_bandwidth(const BenchOptions& o, uint32_t world, const std::vect
 
 }  // namespace
 
-std::string algorithm_name(const BenchOptions& o) { return o.operation == Operation::barrier ? "dissemination" : "ring"; }
+std::string algorithm_name(const BenchOptions& o) {
+  return o.operation == Operation::barrier ? "dissemination" : "ring";
+}
 
 void print_head(const BenchOptions& o, uint32_t world) {
   fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world,
              world == 1 ? "no transport" : "tcp", cpu_name());
-  fmt::print("# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of a\n");
+  fmt::print(
+      "# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of "
+      "a\n");
   fmt::print("#         reduce_scatter, the output of an all_gather\n");
   fmt::print("# time    us of one operation: the slowest rank's, then the median over iterations\n");
   fmt::print("# algbw   size / time in GB/s (1e9);  busbw: algbw * {:.4g}, comparable between world sizes\n",
              bus_factor(o.operation, world));
-  fmt::print("# wrong   elements on all ranks that were not exactly what they must be, of two checked runs\n");
-  fmt::print("#\n# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | out of place:{:23} | in place:\n", "", "", "", "", "", "", "");
-  fmt::print("# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | {:>10} {:>8} {:>8} {:>8} | {:>10} {:>8} {:>8} {:>8}\n", "size", "count",
-             "type", "op", "root", "algorithm", "time", "algbw", "busbw", "wrong", "time", "algbw", "busbw", "wrong");
+  fmt::print(
+      "# wrong   elements on all ranks that were not exactly what they must be, of two checked runs\n");
+  fmt::print("#\n# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | out of place:{:23} | in place:\n", "", "", "", "",
+             "", "", "");
+  fmt::print(
+      "# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | {:>10} {:>8} {:>8} {:>8} | {:>10} {:>8} {:>8} {:>8}\n",
+      "size", "count", "type", "op", "root", "algorithm", "time", "algbw", "busbw", "wrong", "time", "algbw",
+      "busbw", "wrong");
   std::fflush(stdout);
 }
 
@@ -53,8 +61,8 @@ void print_row(const BenchOptions& o, uint32_t world, const Row* out_of_place, c
   const Row& any = in_place != nullptr ? *in_place : *out_of_place;
   const std::string root = o.operation == Operation::broadcast ? std::to_string(o.root) : "-";
   fmt::print("{:>12} {:>12} {:>5} {:>6} {:>5} {:>13} | {} | {}\n", any.bytes, any.count, name_of(o.type),
-             reduces(o.operation) ? name_of(o.reduction) : "-", root, algorithm_name(o), columns(o, world, out_of_place),
-             columns(o, world, in_place));
+             reduces(o.operation) ? name_of(o.reduction) : "-", root, algorithm_name(o),
+             columns(o, world, out_of_place), columns(o, world, in_place));
   std::fflush(stdout);
 }
 
@@ -67,12 +75,13 @@ void print_foot(const BenchOptions& o, uint32_t world, const std::vector<Row>& r
 }
 
 Result<void> write_json(const BenchOptions& o, uint32_t world, const std::vector<Row>& rows) {
-  nlohmann::ordered_json out{{"rondo", RONDO_VERSION},
-                             {"operation", o.operation_name()},
-                             {"ranks", world},
-                             {"transport", world == 1 ? "none" : "tcp"},
-                             {"machine", {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}}},
-                             {"rows", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{
+      {"rondo", RONDO_VERSION},
+      {"operation", o.operation_name()},
+      {"ranks", world},
+      {"transport", world == 1 ? "none" : "tcp"},
+      {"machine", {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}}},
+      {"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {
     out["rows"].push_back({{"bytes", row.bytes},
                            {"count", row.count},
@@ -93,7 +102,8 @@ Result<void> write_json(const BenchOptions& o, uint32_t world, const std::vector
   std::ofstream file(o.json);
   file << out.dump(2) << "\n";
   file.close();
-  if (!file) return Error{ErrorCode::system, fmt::format("cannot write {}: {}", o.json, std::strerror(errno))};
+  if (!file)
+    return Error{ErrorCode::system, fmt::format("cannot write {}: {}", o.json, std::strerror(errno))};
   return {};
 }
 
