@@ -1,5 +1,5 @@
-// The one service thread of the process: control plane, listeners, handshakes and timers of every communicator, asleep
-// in one asio io_context.
+// The one service thread of the process: control plane, listeners, handshakes and timers of every
+// communicator, asleep in one asio io_context.
 #pragma once
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
@@ -10,18 +10,19 @@ namespace rondo::bootstrap {
 
 class Service {
  public:
-  /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder joins it,
-  /// so it must be released by a thread that is not the service thread.
+  /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder
+  /// joins it.
   static std::shared_ptr<Service> instance();
 
   Service();
   ~Service();
   Service(const Service&) = delete;
 
-  asio::io_context& context() noexcept { return context_; }
+  asio::io_context& context() noexcept { return *context_; }
 
  private:
-  asio::io_context context_;
+  // Shared with the thread, so that a handler which happens to be the last holder can let go.
+  const std::shared_ptr<asio::io_context> context_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_;
   std::thread thread_;
 };
