@@ -100,7 +100,8 @@ std::string BenchOptions::operation_name() const {
 }
 
 void add_options(CLI::App& app, BenchOptions& o) {
-  add_choice(app, "operation", o.operation, operations, "the operation")
+  add_choice(app, "operation", o.operation, operations,
+             "all_reduce, reduce_scatter, all_gather, broadcast or barrier")
       ->required()
       ->option_text("OPERATION");
   app.add_option("-n,--ranks", o.ranks, "ranks to start here, unless a launcher already has")
