@@ -31,8 +31,9 @@ struct Counters {
 /// The ranks of a job and the operations among them. Move-only; destruction is local (never waits for peers)
 /// and takes well under a second. Operations block until this rank's part is complete and its buffers are its
 /// own again; every rank must call the same operations in the same order. Any thread may call; calls on one
-/// communicator run one after another. After an operation has failed the communicator is failed: every later
-/// call returns `aborted` with the first error's text, and the buffers of the failed call are undefined.
+/// communicator run one after another. An error fails the communicator on every rank: a rank that learns of
+/// it between two calls gets it from its next call, every call after that returns `aborted` with the first
+/// error's text. The buffers of a failed call are undefined.
 ///
 /// Counts may be anything, 0 and fewer than ranks included. Buffers of one call must be equal or disjoint
 /// where in-place is allowed, disjoint elsewhere; a partial overlap is refused before anything is sent.

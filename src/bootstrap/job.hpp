@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
@@ -12,18 +13,29 @@ namespace rondo::bootstrap {
 
 class Service;
 
+/// What a stranger, who has not proven the secret yet, may do at a listener.
+struct Limits {
+  milliseconds patience{5000};  // until it must have proven it
+  size_t waiting = 64;          // strangers at once; one more, and the oldest is closed
+};
+
 /// What a Job tells its owner. Called on the service thread; must not block.
 class Handler {
  public:
   virtual ~Handler() = default;
   /// A proven, non-blocking stream socket to `peer` for `lane` (either side may have asked for it), or why
-  /// there is none.
+  /// there is none. Once per (peer, lane); may come before join has returned.
   virtual void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept = 0;
-  /// The job has failed: a rank died, aborted or reported an error. At most the first one matters.
+  /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
+  /// announce(). The error's peer is the rank to blame.
   virtual void failed(const Error& error) noexcept = 0;
 };
 
 /// Joined when made. Destruction leaves the job in order: the other ranks learn that this is no failure.
+/// After it the handler is not called again. It takes well under a second and never waits for peers; it must
+/// not happen inside a call of the handler. A rank that has left cannot be asked to connect any more, and
+/// once rank 0 has left nobody passes messages on: what happens to the others then shows on their data
+/// connections only.
 class Job {
  public:
   /// Blocks until all ranks have joined, at most options.init_timeout. `options` is complete (see
@@ -31,7 +43,7 @@ class Job {
   /// (secret, version; names both sides), invalid_argument (two processes claim one rank, or world sizes
   /// differ), system.
   static Result<std::unique_ptr<Job>> join(const Options& options, std::shared_ptr<Service> service,
-                                           Handler& handler);
+                                           Handler& handler, const Limits& limits = {});
   virtual ~Job() = default;
 
   virtual Rank rank() const noexcept = 0;

@@ -11,17 +11,18 @@ namespace rondo::bootstrap {
 class Service {
  public:
   /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder
-  /// joins it, so it must be released by a thread that is not the service thread.
+  /// joins it.
   static std::shared_ptr<Service> instance();
 
   Service();
   ~Service();
   Service(const Service&) = delete;
 
-  asio::io_context& context() noexcept { return context_; }
+  asio::io_context& context() noexcept { return *context_; }
 
  private:
-  asio::io_context context_;
+  // Shared with the thread, so that a handler which happens to be the last holder can let go.
+  const std::shared_ptr<asio::io_context> context_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_;
   std::thread thread_;
 };

@@ -56,7 +56,7 @@ class Communicator::State final : bootstrap::Handler {
                    fmt::format("rank {}: {} waited for this communicator's earlier calls until its "
                                "deadline passed; nothing was sent",
                                rank(), describe(call))};
-    if (failure_.is_set()) return after_failure();
+    if (failure_.is_set()) return told();
     auto outcome = engine_->run(call, deadline);
     if (!outcome) return fail(outcome.error());
     return outcome;
@@ -84,12 +84,12 @@ class Communicator::State final : bootstrap::Handler {
   // The driver's call failed: the whole communicator has, and every rank is told.
   Error fail(Error error) {
     if (error.code == ErrorCode::peer_lost) await_verdict();
+    told_ = true;
     if (failure_.set(error)) {
       job_->announce(error);
-    } else if (error.code == ErrorCode::peer_lost) {
-      const Error cause = failure_.get();
-      error.message += fmt::format(" Cause: {}", cause.message);
-      error.peer = cause.peer;
+    } else if (const Error cause = failure_.get(); error.message.find(cause.message) == std::string::npos) {
+      error.message += "; cause: " + cause.message;
+      if (cause.peer) error.peer = cause.peer;
     }
     fabric_.close();
     return error;
@@ -101,8 +101,10 @@ class Communicator::State final : bootstrap::Handler {
     }
   }
 
-  Error after_failure() const {
+  // The communicator has failed between two calls, or in an earlier one.
+  Error told() {
     const Error first = failure_.get();
+    if (!std::exchange(told_, true)) return first;
     return {ErrorCode::aborted, "this communicator has failed: " + first.message, first.peer};
   }
 
@@ -118,6 +120,7 @@ class Communicator::State final : bootstrap::Handler {
   milliseconds timeout_;
   mutable Turnstile turnstile_;
   engine::Failure failure_;
+  bool told_ = false;  // the caller has been given the failure; turn holder only
   std::unique_ptr<engine::Waiter> waiter_;
   tcp::TcpFabric fabric_;
   std::unique_ptr<engine::Engine> engine_;

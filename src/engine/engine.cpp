@@ -91,10 +91,10 @@ Error Engine::late(const std::string& what, std::optional<Rank> peer) const {
 }
 
 Error Engine::explain(Error error, const Call& call) const {
-  std::string text = fmt::format("rank {} of {}, operation #{} ({}): {}.", place_.rank, place_.world,
+  std::string text = fmt::format("rank {} of {}, operation #{} ({}): {}", place_.rank, place_.world,
                                  sequence_, describe(call), error.message);
   if (error.code == ErrorCode::timeout)
-    text += fmt::format(" Last operations here: {}", recorder_.text(sequence_, 4));
+    text += fmt::format("; last operations here: {}", recorder_.text(sequence_, 4));
   error.message = std::move(text);
   return error;
 }

@@ -17,7 +17,7 @@ Waiter::Budget Waiter::budget_for(uint32_t ranks_here) {
   cpu_set_t cpus;
   const int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
   const bool crowded = int64_t(ranks_here) > cores;
-  return {.spin = microseconds(crowded ? 0 : 20), .yield = microseconds(200)};
+  return {.spin = microseconds(crowded ? 0 : 2), .yield = microseconds(200)};
 }
 
 Result<std::unique_ptr<Waiter>> Waiter::make(Budget budget) {

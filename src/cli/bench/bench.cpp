@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "base/environment.hpp"
 #include "cli/bench/report.hpp"
+#include "cli/launch.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -66,16 +68,32 @@ int run_rank(const BenchOptions& options) {
   return wrong == 0 ? right : wrong_data;
 }
 
+// Whether a launcher has already made this process a rank of a job.
+bool is_rank() {
+  return process_environment("RONDO_RANK").has_value() || process_environment("RANK").has_value();
+}
+
+// Starts this very command once per rank; the ranks then find themselves in the job.
+int start_ranks(const BenchOptions& options, const std::vector<std::string>& arguments) {
+  LaunchSpec spec;
+  spec.ranks = options.ranks;
+  spec.command = {"/proc/self/exe"};
+  spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
+  spec.name = "rondo bench";
+  spec.prefix_output = false;
+  return launch(spec);
+}
+
 }  // namespace
 
-CLI::App* add_bench(CLI::App& app, std::function<int()>& action) {
+CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, std::function<int()>& action) {
   CLI::App* bench = app.add_subcommand("bench", "time and check one operation over a range of sizes");
   auto options = std::make_shared<BenchOptions>();
   bench::add_options(*bench, *options);
   bench->callback([=, &action] {
     if (options->from > options->to)
       throw CLI::ValidationError("-b", "the smallest size is larger than the largest (-e)");
-    action = [options] { return run_rank(*options); };
+    action = [=] { return is_rank() ? run_rank(*options) : start_ranks(*options, arguments); };
   });
   return bench;
 }

@@ -21,7 +21,9 @@ double now_us() {
 }  // namespace
 
 Bench::Bench(Communicator& communicator, const BenchOptions& options)
-    : communicator_(communicator), options_(options), inject_(options.inject_wrong) {
+    : communicator_(communicator),
+      options_(options),
+      inject_(options.inject_wrong && communicator.rank() == 0) {
   const auto sizes = options.sizes();
   const uint64_t most = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   input_.reset(new std::byte[most + 1]());

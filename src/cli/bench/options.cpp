@@ -16,7 +16,7 @@ const std::map<std::string, Placement> placements{
 template <class T>
 std::map<std::string, T> by_name(std::initializer_list<T> values) {
   std::map<std::string, T> names;
-  for (const T value : values) names.emplace(name_of(value), value);
+  for (const T value : values) names.emplace(std::string(name_of(value)), value);
   return names;
 }
 
@@ -36,6 +36,21 @@ uint64_t bytes_of(const std::string& text) {
     throw CLI::ValidationError("size",
                                "'" + text + "' is not a size: give bytes, or a number with K, M or G");
   return value << (10 * power);
+}
+
+// An option whose values have names; any other value is an error that lists them.
+template <class T>
+CLI::Option* add_choice(CLI::App& app, const std::string& flags, T& target,
+                        const std::map<std::string, T>& names, const std::string& help) {
+  const auto keys = [&] {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : names) all.push_back(name);
+    return all;
+  }();
+  return app
+      .add_option_function<std::string>(
+          flags, [&target, names](const std::string& name) { target = names.at(name); }, help)
+      ->check(CLI::IsMember(keys));
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& flags, uint64_t& target, const std::string& help) {
@@ -85,9 +100,9 @@ std::string BenchOptions::operation_name() const {
 }
 
 void add_options(CLI::App& app, BenchOptions& o) {
-  app.add_option("operation", o.operation, "all_reduce, reduce_scatter, all_gather, broadcast or barrier")
+  add_choice(app, "operation", o.operation, operations,
+             "all_reduce, reduce_scatter, all_gather, broadcast or barrier")
       ->required()
-      ->transform(CLI::CheckedTransformer(operations))
       ->option_text("OPERATION");
   app.add_option("-n,--ranks", o.ranks, "ranks to start here, unless a launcher already has")
       ->check(CLI::Range(1, 1024))
@@ -97,24 +112,19 @@ void add_options(CLI::App& app, BenchOptions& o) {
   app.add_option("-f,--factor", o.factor, "each size is so many times the one before")
       ->check(CLI::Range(1.01, 1e6))
       ->capture_default_str();
-  app.add_option("--type", o.type, "element type")
-      ->transform(
-          CLI::CheckedTransformer(by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64})))
-      ->option_text("f32|f64|i32|i64 [f32]");
-  app.add_option("--op", o.reduction, "reduction")
-      ->transform(CLI::CheckedTransformer(
-          by_name({Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg})))
-      ->option_text("sum|prod|min|max|avg [sum]");
+  add_choice(app, "--type", o.type, by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64}),
+             "element type (f32)");
+  add_choice(app, "--op", o.reduction,
+             by_name({Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg}),
+             "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
-  app.add_option("--transport", o.transport, "")
+  app.add_option("--transport", o.transport, "what carries the data")
       ->check(CLI::IsMember({"auto", "tcp"}))
       ->capture_default_str();
-  app.add_option("--algorithm", o.algorithm, "")
+  app.add_option("--algorithm", o.algorithm, "how the data travel")
       ->check(CLI::IsMember({"auto", "ring"}))
       ->capture_default_str();
-  app.add_option("--in-place", o.placement, "in place only, never, or both")
-      ->transform(CLI::CheckedTransformer(placements))
-      ->option_text("only|no|both [both]");
+  add_choice(app, "--in-place", o.placement, placements, "in place only, never, or both (both)");
   app.add_option("--memory", o.memory, "where the buffers lie")
       ->check(CLI::IsMember({"private"}))
       ->capture_default_str();

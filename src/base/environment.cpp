@@ -1,0 +1,217 @@
+#include "base/environment.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "base/root_address.hpp"
+
+namespace rondo {
+namespace {
+
+constexpr uint32_t largest_world = 65536;
+constexpr double longest_timeout_s = 1e6;
+constexpr size_t longest_secret = 4096;
+constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000};
+
+// How a value was given, for messages: "WORLD_SIZE=0", or "Options::world=0" when it came from code.
+struct Setting {
+  std::string name, value;
+  std::string text() const { return name + "=" + value; }
+};
+
+Error invalid(const Setting& setting, std::string_view allowed) {
+  return {ErrorCode::invalid_argument, fmt::format("{}: {}", setting.text(), allowed)};
+}
+Error missing(std::string_view variables, std::string_view hint) {
+  return {ErrorCode::invalid_argument, fmt::format("{} not set: {}", variables, hint)};
+}
+
+std::optional<Setting> first_of(const Lookup& lookup, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (auto value = lookup(name); value && !value->empty()) return Setting{name, std::move(*value)};
+  return std::nullopt;
+}
+
+Result<uint32_t> whole_number(const Setting& setting, uint32_t least, uint32_t most) {
+  uint32_t number = 0;
+  const char* const last = setting.value.data() + setting.value.size();
+  const auto [end, error] = std::from_chars(setting.value.data(), last, number);
+  if (error != std::errc() || end != last || number < least || number > most)
+    return invalid(setting, fmt::format("must be a whole number from {} to {}", least, most));
+  return number;
+}
+
+Result<milliseconds> seconds(const Setting& setting) {
+  double number = 0;
+  const char* const last = setting.value.data() + setting.value.size();
+  const auto [end, error] = std::from_chars(setting.value.data(), last, number);
+  if (error != std::errc() || end != last || !(number >= 0.001 && number <= longest_timeout_s))
+    return invalid(setting, "must be a number of seconds from 0.001 to 1000000");
+  return milliseconds(std::llround(number * 1000));
+}
+
+Result<void> one_of(const Setting& setting, std::initializer_list<std::string_view> allowed) {
+  std::string list;
+  for (const auto word : allowed) {
+    if (setting.value == word) return {};
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  return invalid(setting, "must be one of: " + list);
+}
+
+Result<std::string> secret_from(const Setting& file) {
+  const auto close = [](std::FILE* stream) { std::fclose(stream); };
+  const std::unique_ptr<std::FILE, decltype(close)> stream(std::fopen(file.value.c_str(), "re"), close);
+  if (!stream) return invalid(file, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string secret(longest_secret + 1, '\0');
+  secret.resize(std::fread(secret.data(), 1, secret.size(), stream.get()));
+  if (std::ferror(stream.get()))
+    return invalid(file, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (secret.size() > longest_secret)
+    return invalid(file, fmt::format("the file is longer than {} bytes", longest_secret));
+  while (!secret.empty() && std::strchr(" \t\r\n", secret.back())) secret.pop_back();
+  if (secret.empty()) return invalid(file, "the file is empty");
+  return secret;
+}
+
+// torchrun's own agent listens on MASTER_PORT, so rank 0 takes the next one.
+Result<std::string> root_from_launcher(const Lookup& lookup) {
+  const auto host = first_of(lookup, {"MASTER_ADDR"}), port = first_of(lookup, {"MASTER_PORT"});
+  if (!host || !port)
+    return missing("RONDO_ROOT (or MASTER_ADDR and MASTER_PORT)",
+                   "it says where rank 0 is found; start the program with rondo run or torchrun, or set it");
+  const auto number = whole_number(*port, 1, 65534);
+  if (!number) return number.error();
+  const std::string root = join_host_port(host->value, uint16_t(*number + 1));
+  if (auto parsed = parse_root(root); !parsed) return invalid(*host, parsed.error().message);
+  return root;
+}
+
+// Where rank, world and the rest came from, so that a complaint names the variable to change.
+struct Sources {
+  std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
+              transport = "Options::transport", algorithm = "Options::algorithm";
+};
+
+Result<void> check_timeout(const char* name, milliseconds timeout) {
+  if (timeout.count() >= 1 && timeout.count() <= int64_t(longest_timeout_s * 1000)) return {};
+  return invalid({name, fmt::format("{} ms", timeout.count())}, "must be from 1 ms to 1000000 s");
+}
+
+Result<Options> checked(Options options, const Sources& from) {
+  if (!options.rank)
+    return missing("RONDO_RANK (or RANK)", "start the program with rondo run or torchrun, or set it");
+  if (!options.world)
+    return missing("RONDO_WORLD (or WORLD_SIZE)", "start the program with rondo run or torchrun, or set it");
+  const Setting rank{from.rank, std::to_string(*options.rank)},
+      world{from.world, std::to_string(*options.world)};
+  if (*options.world < 1 || *options.world > largest_world)
+    return invalid(world, fmt::format("must be a whole number from 1 to {}", largest_world));
+  if (*options.rank >= *options.world)
+    return invalid(rank, fmt::format("must be below the number of ranks, {}", world.text()));
+  if (options.world > 1u || !options.root.empty()) {
+    if (options.root.empty()) return missing("RONDO_ROOT", "it says where rank 0 is found");
+    if (auto root = parse_root(options.root); !root)
+      return invalid({from.root, options.root}, root.error().message);
+  }
+  if (options.transport.empty()) options.transport = "auto";
+  if (options.algorithm.empty()) options.algorithm = "auto";
+  if (auto ok = one_of({from.transport, options.transport}, {"auto", "tcp"}); !ok) return ok.error();
+  if (auto ok = one_of({from.algorithm, options.algorithm}, {"auto", "ring"}); !ok) return ok.error();
+  if (!options.init_timeout) options.init_timeout = default_init_timeout;
+  if (!options.timeout) options.timeout = default_timeout;
+  if (auto ok = check_timeout("Options::init_timeout", *options.init_timeout); !ok) return ok.error();
+  if (auto ok = check_timeout("Options::timeout", *options.timeout); !ok) return ok.error();
+  return options;
+}
+
+// Fills one empty option from the first variable of `names` that is set; `read` turns text into the value.
+template <class T, class Read>
+Result<void> fill(std::optional<T>& option, std::string* source, const Lookup& lookup,
+                  std::initializer_list<const char*> names, Read read) {
+  if (option) return {};
+  const auto setting = first_of(lookup, names);
+  if (!setting) return {};
+  const auto value = read(*setting);
+  if (!value) return value.error();
+  option = *value;
+  if (source) *source = setting->name;
+  return {};
+}
+
+void fill(std::string& option, std::string& source, const Lookup& lookup, const char* name) {
+  if (!option.empty()) return;
+  if (auto setting = first_of(lookup, {name})) {
+    option = setting->value;
+    source = name;
+  }
+}
+
+Result<void> fill_secret(std::string& secret, const Lookup& lookup) {
+  std::string unused;
+  fill(secret, unused, lookup, "RONDO_SECRET");
+  if (!secret.empty()) return {};
+  const auto file = first_of(lookup, {"RONDO_SECRET_FILE"});
+  if (!file) return {};
+  auto content = secret_from(*file);
+  if (!content) return content.error();
+  secret = *content;
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return std::nullopt;
+  return value;
+}
+
+Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
+  Options options = in_code;
+  Sources from;
+  const auto rank = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
+  const auto world = [](const Setting& setting) { return whole_number(setting, 1, largest_world); };
+  if (auto ok = fill(options.rank, &from.rank, lookup, {"RONDO_RANK", "RANK"}, rank); !ok) return ok.error();
+  if (auto ok = fill(options.world, &from.world, lookup, {"RONDO_WORLD", "WORLD_SIZE"}, world); !ok)
+    return ok.error();
+  if (auto ok = fill(options.init_timeout, nullptr, lookup, {"RONDO_INIT_TIMEOUT"}, seconds); !ok)
+    return ok.error();
+  if (auto ok = fill(options.timeout, nullptr, lookup, {"RONDO_TIMEOUT"}, seconds); !ok) return ok.error();
+  if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
+  fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
+  fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
+  fill(options.root, from.root, lookup, "RONDO_ROOT");
+  if (options.root.empty() && options.world && *options.world > 1 && options.rank) {
+    auto root = root_from_launcher(lookup);
+    if (!root) return root.error();
+    options.root = *root;
+  }
+  return checked(std::move(options), from);
+}
+
+Result<Options> complete(const Options& options) { return checked(options, {}); }
+
+Result<log::Level> log_level(const Lookup& lookup) {
+  using enum log::Level;
+  constexpr std::array<std::pair<std::string_view, log::Level>, 5> levels{
+      {{"error", error}, {"warn", warn}, {"info", info}, {"debug", debug}, {"trace", trace}}};
+  const auto setting = first_of(lookup, {"RONDO_LOG"});
+  if (!setting) return warn;
+  for (const auto& [name, level] : levels)
+    if (setting->value == name) return level;
+  return invalid(*setting, "must be one of: error, warn, info, debug, trace");
+}
+
+}  // namespace rondo

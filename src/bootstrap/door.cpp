@@ -1,0 +1,179 @@
+#include "bootstrap/door.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/read.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace rondo::bootstrap {
+namespace {
+
+constexpr size_t most_logged = 8;
+constexpr milliseconds pause_without_descriptors{50};
+
+}  // namespace
+
+struct Door::Listener {
+  Listener(asio::io_context& context, Descriptor fd) : descriptor(context), pause(context) {
+    asio::error_code error;
+    descriptor.assign(fd.get(), error);
+    if (!error) fd.release();
+  }
+  asio::posix::stream_descriptor descriptor;
+  asio::steady_timer pause;
+};
+
+// One unproven connection. It is in the door's list as long as its socket is open.
+class Door::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(std::weak_ptr<Door> door, Door& owner, Descriptor fd)
+      : door_(std::move(door)),
+        address_(remote_address(fd.get())),
+        socket_(adopt(owner.context_, std::move(fd), address_)),
+        timer_(owner.context_, owner.limits_.patience),
+        side_(owner.credentials_, owner.purpose_) {}
+
+  const Address& address() const noexcept { return address_; }
+  bool open() const noexcept { return socket_.is_open(); }
+
+  void start() {
+    timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error) self->give_up({ErrorCode::peer_lost, "it stayed silent"});
+    });
+    read(hello_, &Session::greet);
+  }
+
+  void close() noexcept {
+    timer_.cancel();
+    asio::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  template <size_t N>
+  void read(std::array<std::byte, N>& into, void (Session::*next)(Door&)) {
+    asio::async_read(socket_, asio::buffer(into),
+                     [self = shared_from_this(), next](const asio::error_code& error, size_t) {
+                       const auto door = self->door_.lock();
+                       if (!door || !self->socket_.is_open()) return;
+                       if (error) return self->give_up({ErrorCode::peer_lost, "it closed the connection"});
+                       (self.get()->*next)(*door);
+                     });
+  }
+
+  void greet(Door&) {
+    const Reply reply = side_.hello(hello_);
+    const bool sent = reply.send.empty() || send_now(socket_, reply.send);
+    if (reply.refused) return give_up(*reply.refused);
+    if (!sent) return give_up({ErrorCode::peer_lost, "it closed the connection"});
+    read(proof_, &Session::judge);
+  }
+
+  void judge(Door& door) {
+    const auto claim = side_.check(proof_);
+    const Verdict verdict = claim ? door.owner_.admit(*claim) : Verdict::wrong_secret;
+    const bool sent = send_now(socket_, side_.answer(verdict));
+    if (!claim) return give_up(claim.error());
+    if (verdict != Verdict::welcome) return give_up({ErrorCode::peer_lost, "it looks for another job"});
+    if (!sent) return give_up({ErrorCode::peer_lost, "it closed the connection"});
+    timer_.cancel();
+    Socket socket = std::move(socket_);
+    const auto self = shared_from_this();
+    door.drop(*this);
+    const auto entered = door.owner_.entered;  // a copy: it may close the door
+    entered(*claim, std::move(socket));
+  }
+
+  void give_up(const Error& error) {
+    if (const auto door = door_.lock()) door->turned_away(*this, error);
+  }
+
+  const std::weak_ptr<Door> door_;
+  const Address address_;
+  Socket socket_;
+  asio::steady_timer timer_;
+  AcceptingSide side_;
+  std::array<std::byte, hello_bytes> hello_;
+  std::array<std::byte, proof_bytes> proof_;
+};
+
+Door::Door(asio::io_context& context, const Credentials& credentials, Purpose purpose, const Limits& limits,
+           Rank rank)
+    : context_(context), credentials_(credentials), purpose_(purpose), limits_(limits), rank_(rank) {}
+
+void Door::open(std::vector<Descriptor> listeners, Owner owner) {
+  owner_ = std::move(owner);
+  for (Descriptor& fd : listeners) {
+    listeners_.push_back(std::make_shared<Listener>(context_, std::move(fd)));
+    watch(listeners_.back());
+  }
+}
+
+void Door::close() noexcept {
+  for (const auto& listener : listeners_) {
+    asio::error_code ignored;
+    listener->descriptor.close(ignored);
+    listener->pause.cancel();
+  }
+  listeners_.clear();
+  for (const auto& session : sessions_) session->close();
+  sessions_.clear();
+}
+
+void Door::watch(const std::shared_ptr<Listener>& listener) {
+  listener->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                  [weak = weak_from_this(), listener](const asio::error_code& error) {
+                                    const auto door = weak.lock();
+                                    if (!error && door && listener->descriptor.is_open())
+                                      door->accept(listener);
+                                  });
+}
+
+// One connection per turn of the event loop, so that a flood and the handshakes of real ranks take turns.
+void Door::accept(const std::shared_ptr<Listener>& listener) {
+  Descriptor fd = accept_from(listener->descriptor.native_handle());
+  if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+    if (!sessions_.empty()) drop(*sessions_.front());
+    // The listener stays readable: without a pause this would be a busy loop.
+    listener->pause.expires_after(pause_without_descriptors);
+    listener->pause.async_wait([weak = weak_from_this(), listener](const asio::error_code& error) {
+      const auto door = weak.lock();
+      if (!error && door && listener->descriptor.is_open()) door->watch(listener);
+    });
+    return;
+  }
+  if (fd) {
+    if (sessions_.size() >= limits_.waiting) drop(*sessions_.front());
+    const auto session = std::make_shared<Session>(weak_from_this(), *this, std::move(fd));
+    if (session->open()) {
+      sessions_.push_back(session);
+      session->start();
+    }
+  }
+  watch(listener);
+}
+
+void Door::drop(Session& session) noexcept {
+  session.close();
+  sessions_.remove_if([&](const auto& other) { return other.get() == &session; });
+}
+
+void Door::turned_away(Session& session, const Error& error) {
+  const std::string where = to_text(session.address());
+  if (error.code == ErrorCode::refused) {
+    ++refused_;
+    if (logged_.size() < most_logged && logged_.insert(error.message).second)
+      log::line(log::Level::warn, int(rank_), "refused a connection from {}: {}", where, error.message);
+  } else {
+    log::line(log::Level::debug, int(rank_), "closed an unproven connection from {}: {}", where,
+              error.message);
+  }
+  drop(session);
+}
+
+}  // namespace rondo::bootstrap

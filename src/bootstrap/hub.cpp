@@ -1,0 +1,312 @@
+#include "bootstrap/hub.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.hpp"
+#include "bootstrap/person.hpp"
+#include "bootstrap/resolver.hpp"
+#include "bootstrap/root_file.hpp"
+
+namespace rondo::bootstrap {
+namespace {
+
+// A root address may still be held by the job before this one.
+constexpr milliseconds bind_patience{1000}, bind_pause{20};
+
+}  // namespace
+
+std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner) {
+  return std::make_shared<Hub>(setup, std::move(owner));
+}
+
+Hub::Hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
+    : setup_(setup),
+      owner_(std::move(owner)),
+      deadline_timer_(setup.context),
+      retry_timer_(setup.context),
+      members_(setup.world) {
+  members_[0].join.person = setup.person;
+  members_[0].join.timeout_ms = uint32_t(setup.timeout.count());
+}
+
+// ---- Opening the doors.
+
+void Hub::start() {
+  await_deadline();
+  switch (setup_.root.kind) {
+    case RootAddress::Kind::abstract_unix:
+      return listen_at({unix_address(setup_.root.name)}, Clock::now() + bind_patience);
+    case RootAddress::Kind::file:
+      return listen_for_file();
+    case RootAddress::Kind::tcp:
+      break;
+  }
+  const auto service = setup_.service.lock();
+  if (!service) return;
+  resolve(service, setup_.root.name, setup_.root.port,
+          [weak = weak_from_this()](const Result<std::vector<Address>>& resolved) {
+            const auto self = weak.lock();
+            if (!self || self->phase_ != Phase::gathering) return;
+            if (!resolved) return self->fail(resolved.error());
+            self->listen_by_name(*resolved);
+          });
+}
+
+// A numeric address is taken literally. A name often means 127.0.1.1 on its own machine, and something else
+// on the others: with a secret, listen everywhere; without one, only on what is loopback.
+void Hub::listen_by_name(const std::vector<Address>& resolved) {
+  const TimePoint give_up = Clock::now() + bind_patience;
+  std::vector<Address> local;
+  std::copy_if(resolved.begin(), resolved.end(), std::back_inserter(local), is_local);
+  const bool literal = is_numeric(setup_.root.name), no_secret = setup_.credentials.secret.empty();
+  if (literal || (no_secret && local.empty())) {
+    if (auto error = needs_secret(setup_, resolved.front())) return fail(*error);
+    return listen_at({resolved.front()}, give_up);
+  }
+  if (no_secret || setup_.root.name == "localhost")
+    return listen_at(local.empty() ? resolved : local, give_up);
+  // The IPv6 wildcard takes IPv4 connections too; the second is for machines without IPv6.
+  const auto any = tcp_address(asio::ip::address_v6::any(), setup_.root.port);
+  if (make_socket(any)) return listen_at({any}, give_up);
+  listen_at({tcp_address(asio::ip::address_v4::any(), setup_.root.port)}, give_up);
+}
+
+void Hub::listen_at(std::vector<Address> addresses, TimePoint give_up) {
+  std::vector<Descriptor> listeners;
+  std::optional<Error> first_error;
+  bool busy = false;
+  for (const Address& address : addresses) {
+    int cause = 0;
+    auto listener = listen_on(address, &cause);
+    busy = busy || cause == EADDRINUSE;
+    if (listener)
+      listeners.push_back(std::move(*listener));
+    else if (!first_error)
+      first_error = listener.error();
+  }
+  if (busy && Clock::now() < std::min(give_up, setup_.deadline)) {
+    retry_timer_.expires_after(bind_pause);
+    retry_timer_.async_wait([weak = weak_from_this(), addresses, give_up](const asio::error_code& error) {
+      const auto self = weak.lock();
+      if (!error && self && self->phase_ == Phase::gathering) self->listen_at(addresses, give_up);
+    });
+    return;
+  }
+  if (busy || listeners.empty()) return fail(*first_error);
+  open(std::move(listeners), 0);
+}
+
+void Hub::listen_for_file() {
+  auto listener = listen_on_loopback();
+  if (!listener) return fail(listener.error());
+  const uint64_t nonce = random_number() | 1;
+  if (auto done = publish(setup_.root.name, {local_address(listener->get()), nonce}); !done)
+    return fail(done.error());
+  file_nonce_ = nonce;
+  std::vector<Descriptor> listeners;
+  listeners.push_back(std::move(*listener));
+  open(std::move(listeners), nonce);
+}
+
+void Hub::open(std::vector<Descriptor> listeners, uint64_t tag) {
+  door_ = std::make_shared<Door>(setup_.context, setup_.credentials, Purpose::control, setup_.limits, 0);
+  const auto entered = [weak = weak_from_this()](const Claim& claim, Socket socket) {
+    if (const auto self = weak.lock()) self->entered(claim, std::move(socket));
+  };
+  const auto admit = [tag](const Claim& claim) {
+    return claim.tag == tag ? Verdict::welcome : Verdict::unknown_tag;
+  };
+  door_->open(std::move(listeners), {admit, entered});
+}
+
+// ---- Gathering.
+
+void Hub::entered(const Claim& claim, Socket socket) {
+  if (phase_ != Phase::gathering) return;
+  const auto channel = std::make_shared<Channel>(std::move(socket), longest_small_body);
+  arriving_.push_back(channel);
+  const Rank rank = claim.rank;
+  const std::weak_ptr<Hub> hub = weak_from_this();
+  const std::weak_ptr<Channel> weak = channel;
+  channel->start(
+      [hub, weak, rank](const Message& message) {
+        const auto self = hub.lock();
+        const auto from = weak.lock();
+        if (!self || !from) return;
+        if (self->phase_ == Phase::gathering &&
+            !(rank < self->members_.size() && self->members_[rank].channel == from))
+          return self->first_message(from, rank, message);
+        self->received(rank, message);
+      },
+      [hub, weak, rank](const std::string& why) {
+        const auto self = hub.lock();
+        if (!self) return;
+        std::erase(self->arriving_, weak.lock());
+        if (rank < self->members_.size() && self->members_[rank].channel == weak.lock())
+          self->lost(rank, why);
+      });
+}
+
+void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
+  if (message.kind == Kind::join)
+    if (const auto join = decode_join(message.body)) return admit(channel, rank, *join);
+  if (message.kind == Kind::failed)
+    if (const auto failure = decode_failure(message.body))
+      return fail({failure->code, fmt::format("rank {} could not join: {}", rank, failure->text), rank});
+  log::line(log::Level::warn, 0, "rank {} sent a malformed first message", rank);
+  std::erase(arriving_, channel);
+  channel->finish();
+}
+
+void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& join) {
+  const Person& other = join.person;
+  if (join.world != setup_.world)
+    return fail({ErrorCode::invalid_argument,
+                 fmt::format("world sizes differ: {} was started as one of {} ranks, {} as one of {}",
+                             describe(rank, other), join.world, describe(0, setup_.person), setup_.world),
+                 rank});
+  if (rank == 0 || rank >= setup_.world || members_[rank].channel) {
+    const Person& first = rank < setup_.world ? members_[rank].join.person : setup_.person;
+    return fail({ErrorCode::invalid_argument,
+                 fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank, first.pid,
+                             first.host, other.pid, other.host),
+                 rank});
+  }
+  std::erase(arriving_, channel);
+  members_[rank] = {channel, join, false};
+  ++joined_;
+  log::line(log::Level::debug, 0, "{} joined, {} of {}", describe(rank, other), joined_, setup_.world);
+  if (joined_ == setup_.world) return complete();
+  if (const auto its_deadline = Clock::now() + milliseconds(join.remaining_ms);
+      its_deadline < setup_.deadline) {
+    setup_.deadline = its_deadline;
+    hurried_by_ = rank;
+    await_deadline();
+  }
+}
+
+void Hub::await_deadline() {
+  deadline_timer_.expires_at(setup_.deadline);
+  deadline_timer_.async_wait([weak = weak_from_this()](const asio::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && self->phase_ == Phase::gathering) self->out_of_time();
+  });
+}
+
+void Hub::out_of_time() {
+  std::vector<Rank> missing;
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    if (!members_[rank].channel) missing.push_back(rank);
+  std::string text = fmt::format("{} did not join within {}", list_of(missing, setup_.world),
+                                 in_seconds(members_[hurried_by_].join.timeout_ms));
+  if (hurried_by_ != 0) text += fmt::format(" (the init timeout of rank {})", hurried_by_);
+  text += fmt::format("; rank 0 waited at {}", to_string(setup_.root));
+  if (door_ && door_->refused() > 0)
+    text += fmt::format("; {} connection(s) were refused for a wrong secret or version", door_->refused());
+  fail({ErrorCode::timeout, text, missing.front()});
+}
+
+// The doors close before anybody learns that the job is complete: the next job may use the same address at
+// once.
+void Hub::complete() {
+  phase_ = Phase::running;
+  deadline_timer_.cancel();
+  door_->close();
+  if (file_nonce_ != 0) withdraw(setup_.root.name, std::exchange(file_nonce_, 0));
+  for (const auto& channel : arriving_) channel->finish();
+  arriving_.clear();
+  Welcome welcome;
+  welcome.epoch = random_number();
+  for (const Member& member : members_) {
+    welcome.persons.push_back(member.join.person);
+    welcome.listeners.push_back(member.join.listener);
+  }
+  tell_others({Kind::welcome, 0, everyone, encode(welcome)});
+  if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), {});
+}
+
+void Hub::fail(const Error& error) {
+  const Message message = failure_message(0, error);
+  for (const auto& channel : arriving_) channel->send(message);
+  for (const auto& member : members_)
+    if (member.channel) member.channel->send(message);
+  close();
+  if (const auto owner = owner_.lock()) owner->join_failed(error);
+}
+
+// ---- Afterwards.
+
+void Hub::send(const Message& message) {
+  if (phase_ != Phase::running) return;
+  if (message.to == everyone) return tell_others(message);
+  if (message.to < setup_.world && members_[message.to].channel && !members_[message.to].gone)
+    members_[message.to].channel->send(message);
+}
+
+void Hub::received(Rank from, const Message& message) {
+  if (phase_ == Phase::gathering) {
+    if (message.kind != Kind::leave) return lost(from, "sent a message before the job was complete");
+    return lost(from, "left before the job was complete");
+  }
+  if (phase_ == Phase::closed || members_[from].gone) return;
+  if (message.from != from) return lost(from, "spoke in the name of another rank");
+  switch (message.kind) {
+    case Kind::join:
+    case Kind::welcome:
+      return lost(from, "sent a message that only starts a job");
+    case Kind::failed:
+      // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.
+      if (std::exchange(failure_told_, true)) return;
+      break;
+    case Kind::leave:
+      members_[from].gone = true;
+      break;
+    case Kind::dial:
+      break;
+  }
+  send(message);
+  if (message.to == everyone || message.to == 0) tell_owner(message);
+}
+
+void Hub::lost(Rank rank, const std::string& why) {
+  Member& member = members_[rank];
+  if (phase_ == Phase::closed || member.gone) return;
+  member.gone = true;
+  const Error error{
+      ErrorCode::peer_lost,
+      fmt::format("{} {}{}", describe(rank, member.join.person), why,
+                  phase_ == Phase::gathering ? " before all ranks had joined: it died or was killed"
+                                             : " without leaving the job: it died or was killed"),
+      rank};
+  if (phase_ == Phase::gathering) return fail(error);
+  if (std::exchange(failure_told_, true)) return;
+  const Message message = failure_message(rank, error);
+  tell_others(message);
+  tell_owner(message);
+}
+
+void Hub::tell_others(const Message& message) {
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    if (rank != message.from && members_[rank].channel && !members_[rank].gone)
+      members_[rank].channel->send(message);
+}
+
+void Hub::tell_owner(const Message& message) {
+  if (const auto owner = owner_.lock()) owner->deliver(message);
+}
+
+void Hub::close() noexcept {
+  if (std::exchange(phase_, Phase::closed) == Phase::closed) return;
+  deadline_timer_.cancel();
+  retry_timer_.cancel();
+  if (door_) door_->close();
+  if (file_nonce_ != 0) withdraw(setup_.root.name, std::exchange(file_nonce_, 0));
+  for (const auto& channel : arriving_) channel->finish();
+  for (const auto& member : members_)
+    if (member.channel) member.channel->finish();
+}
+
+}  // namespace rondo::bootstrap

@@ -1,0 +1,45 @@
+#include "bootstrap/job.hpp"
+
+#include <future>
+#include <mutex>
+
+#include "bootstrap/membership.hpp"
+#include "bootstrap/person.hpp"
+
+namespace rondo::bootstrap {
+namespace {
+
+// The longest a user's thread waits for the service thread, which never waits for anybody.
+constexpr milliseconds service_patience{900};
+
+class JoinedJob : public Job {
+ public:
+  JoinedJob(std::shared_ptr<Service> service, std::shared_ptr<Membership> membership)
+      : service_(std::move(service)), membership_(std::move(membership)) {}
+  ~JoinedJob() override { membership_->leave(service_patience); }
+
+  Rank rank() const noexcept override { return membership_->rank(); }
+  uint32_t world() const noexcept override { return membership_->world(); }
+  uint32_t local_world() const noexcept override { return membership_->local_world(); }
+  uint64_t epoch() const noexcept override { return membership_->epoch(); }
+  void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
+  void announce(const Error& error) noexcept override { membership_->announce(error); }
+
+ private:
+  const std::shared_ptr<Service> service_;
+  const std::shared_ptr<Membership> membership_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Job>> Job::join(const Options& options, std::shared_ptr<Service> service,
+                                       Handler& handler, const Limits& limits) {
+  const auto membership = std::make_shared<Membership>(options, service, handler, limits);
+  if (auto joined = membership->join(); !joined) {
+    membership->leave(service_patience);
+    return joined.error();
+  }
+  return std::unique_ptr<Job>(new JoinedJob(std::move(service), membership));
+}
+
+}  // namespace rondo::bootstrap

@@ -1,0 +1,241 @@
+#include "bootstrap/membership.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "base/log.hpp"
+#include "bootstrap/person.hpp"
+
+namespace rondo::bootstrap {
+namespace {
+
+constexpr milliseconds dial_pause{20};
+// Beyond the deadline that the service thread itself keeps.
+constexpr milliseconds join_grace{2000};
+
+std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,
+                                      const Credentials& credentials, const Limits& limits) {
+  if (*options.world == 1) return nullptr;
+  auto root = parse_root(options.root);
+  assert(root.ok());  // the options are complete
+  return std::make_shared<StarSetup>(
+      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
+                *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process()});
+}
+
+}  // namespace
+
+Membership::Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
+                       const Limits& limits)
+    : rank_(*options.rank),
+      world_(*options.world),
+      timeout_(*options.init_timeout),
+      context_(service->context()),
+      credentials_{options.secret},
+      limits_(limits),
+      setup_(make_setup(options, service, credentials_, limits)),
+      handler_(&handler) {}
+
+// ---- The user's threads.
+
+Result<void> Membership::join() {
+  if (!setup_) {
+    job_.epoch = random_number();
+    return {};
+  }
+  auto done = joining_.get_future();
+  asio::post(context_, [self = shared_from_this()] {
+    self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
+    self->star_->start();
+  });
+  if (done.wait_for(timeout_ + join_grace) != std::future_status::ready)
+    return Error{ErrorCode::timeout, "joining: the service thread does not run; does a Handler block it?"};
+  return done.get();
+}
+
+void Membership::leave(milliseconds patience) noexcept {
+  {
+    const std::lock_guard lock(handler_mutex_);
+    handler_ = nullptr;
+  }
+  const auto closed = std::make_shared<std::promise<void>>();
+  asio::post(context_, [self = shared_from_this(), closed] {
+    self->close();
+    closed->set_value();
+  });
+  closed->get_future().wait_for(patience);
+}
+
+void Membership::connect(Rank peer, uint16_t lane) noexcept {
+  asio::post(context_, [self = shared_from_this(), peer, lane] { self->open(peer, lane); });
+}
+
+void Membership::announce(const Error& error) noexcept {
+  asio::post(context_, [self = shared_from_this(), error] {
+    if (!self->star_ || self->closed_ || std::exchange(self->failed_, true)) return;
+    self->star_->send(failure_message(self->rank_, error));
+  });
+}
+
+// ---- The service thread: joining and the control plane.
+
+void Membership::joined(Welcome welcome, Descriptor listener) {
+  job_ = std::move(welcome);
+  const BootId& here = job_.persons[rank_].boot;
+  local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
+                                        [&](const Person& person) { return person.boot == here; }));
+  if (listener) {
+    const auto ip = ip_of(local_address(listener.get()));
+    if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
+    door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
+    const std::weak_ptr<Membership> weak = shared_from_this();
+    const auto admit = [weak](const Claim& claim) {
+      const auto self = weak.lock();
+      return self ? self->admit(claim) : Verdict::unknown_tag;
+    };
+    const auto entered = [weak](const Claim& claim, Socket socket) {
+      asio::error_code error;
+      if (const auto self = weak.lock())
+        self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
+    };
+    std::vector<Descriptor> listeners;
+    listeners.push_back(std::move(listener));
+    door_->open(std::move(listeners), {admit, entered});
+  }
+  joining_.set_value({});
+}
+
+void Membership::join_failed(const Error& error) {
+  closed_ = true;
+  joining_.set_value(error);
+}
+
+void Membership::deliver(const Message& message) {
+  if (closed_ || message.from >= world_) return;
+  switch (message.kind) {
+    case Kind::failed:
+      if (const auto failure = decode_failure(message.body)) failed(message.from, *failure);
+      return;
+    case Kind::leave:
+      return left(message.from);
+    case Kind::dial:
+      if (const auto lane = decode_lane(message.body); lane && message.from > rank_)
+        open(message.from, *lane);
+      return;
+    case Kind::join:
+    case Kind::welcome:
+      return;
+  }
+}
+
+// A failure in which the sender is its own subject was written by the hub about a rank that was lost.
+void Membership::failed(Rank from, const Failure& failure) {
+  if (std::exchange(failed_, true)) return;
+  const bool about_itself = failure.code == ErrorCode::peer_lost && failure.peer == from;
+  const std::string text =
+      about_itself ? failure.text
+                   : fmt::format("{} reported: {}", describe(from, job_.persons[from]), failure.text);
+  tell([&](Handler& handler) { handler.failed({failure.code, text, failure.peer ? failure.peer : from}); });
+}
+
+void Membership::left(Rank peer) {
+  left_.insert(peer);
+  std::vector<Key> waiting;
+  for (const auto& [key, link] : links_)
+    if (key.first == peer && link.asked && !link.settled) waiting.push_back(key);
+  for (const Key& key : waiting)
+    settle(key, Error{ErrorCode::peer_lost, name(peer) + " has left the job", peer});
+}
+
+std::string Membership::name(Rank peer) const { return describe(peer, job_.persons[peer]); }
+
+void Membership::close() noexcept {
+  if (star_) {
+    star_->send({Kind::leave, rank_, everyone, {}});
+    star_->close();
+  }
+  closed_ = true;
+  if (door_) door_->close();
+  for (auto& [key, link] : links_) {
+    if (link.dial) link.dial->cancel();
+    if (link.retry) link.retry->cancel();
+  }
+  links_.clear();
+}
+
+// ---- The service thread: data connections.
+
+void Membership::open(Rank peer, uint16_t lane) {
+  if (closed_) return;
+  const Key key{peer, lane};
+  if (peer == rank_ || peer >= world_) {
+    const Error error{ErrorCode::invalid_argument,
+                      fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
+    return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
+  }
+  Link& link = links_[key];
+  if (link.settled || std::exchange(link.asked, true)) return;
+  if (left_.contains(peer))
+    return settle(key, Error{ErrorCode::peer_lost, name(peer) + " has left the job", peer});
+  if (rank_ > peer) return star_->send({Kind::dial, rank_, peer, encode_lane(lane)});
+  link.deadline = deadline_after(timeout_);
+  dial(key);
+}
+
+void Membership::dial(const Key& key) {
+  const auto& [peer, lane] = key;
+  links_[key].dial =
+      Dial::start(context_, from_wire(job_.listeners[peer], scope_), credentials_, Purpose::data,
+                  {job_.epoch, rank_, lane}, links_[key].deadline,
+                  [weak = weak_from_this(), key](Socket socket, const std::optional<Dial::Failure>& failure) {
+                    const auto self = std::static_pointer_cast<Membership>(weak.lock());
+                    if (self && !self->closed_) self->dialled(key, std::move(socket), failure);
+                  });
+}
+
+// A dial that ended without an answer is made again: a flood of strangers may have pushed it out of the door.
+void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure) {
+  Link& link = links_[key];
+  if (link.settled) return;
+  const auto& [peer, lane] = key;
+  if (!failure) {
+    asio::error_code error;
+    return settle(key, Descriptor(socket.release(error)));
+  }
+  const bool out_of_time = Clock::now() >= link.deadline;
+  if (failure->nobody_listens || out_of_time || failure->error.code != ErrorCode::peer_lost) {
+    const ErrorCode code = failure->nobody_listens ? ErrorCode::peer_lost
+                           : out_of_time           ? ErrorCode::timeout
+                                                   : failure->error.code;
+    return settle(key,
+                  Error{code,
+                        fmt::format("no connection from rank {} to {}: {}{}", rank_, name(peer),
+                                    failure->error.message, failure->nobody_listens ? "; it is gone" : ""),
+                        peer});
+  }
+  link.retry = std::make_shared<asio::steady_timer>(context_, dial_pause);
+  link.retry->async_wait([weak = weak_from_this(), key](const asio::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && !self->closed_ && !self->links_[key].settled) self->dial(key);
+  });
+}
+
+// Of another job, from a rank that must not dial this one, or for a lane that is connected already.
+Verdict Membership::admit(const Claim& claim) {
+  const bool known =
+      claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
+  return known ? Verdict::welcome : Verdict::unknown_tag;
+}
+
+void Membership::settle(const Key& key, Result<Descriptor> socket) {
+  Link& link = links_[key];
+  if (closed_ || std::exchange(link.settled, true)) return;
+  if (link.dial) link.dial->cancel();
+  link.dial = nullptr;
+  link.retry = nullptr;
+  tell([&](Handler& handler) { handler.connected(key.first, key.second, std::move(socket)); });
+}
+
+}  // namespace rondo::bootstrap

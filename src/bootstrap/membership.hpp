@@ -1,0 +1,86 @@
+// What a Job does: the owner of one rank's star, data listener and half-made data connections.
+#pragma once
+#include <asio/steady_timer.hpp>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "bootstrap/dial.hpp"
+#include "bootstrap/door.hpp"
+#include "bootstrap/job.hpp"
+#include "bootstrap/star.hpp"
+
+namespace rondo::bootstrap {
+
+/// join, leave, connect and announce are for the user's threads; everything else runs on the service thread.
+/// After join the described job (epoch, persons) never changes, so any thread may read it.
+class Membership : public StarOwner, public std::enable_shared_from_this<Membership> {
+ public:
+  Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
+             const Limits& limits);
+
+  Result<void> join();
+  /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
+  /// peers.
+  void leave(milliseconds patience) noexcept;
+  void connect(Rank peer, uint16_t lane) noexcept;
+  void announce(const Error& error) noexcept;
+
+  Rank rank() const noexcept { return rank_; }
+  uint32_t world() const noexcept { return world_; }
+  uint32_t local_world() const noexcept { return local_world_; }
+  uint64_t epoch() const noexcept { return job_.epoch; }
+
+ private:
+  // A data connection. Only the lower rank dials.
+  using Key = std::pair<Rank, uint16_t>;  // peer, lane
+  struct Link {
+    bool asked = false, settled = false;  // settled: the handler has been told
+    TimePoint deadline{};
+    std::shared_ptr<Dial> dial;
+    std::shared_ptr<asio::steady_timer> retry;
+  };
+
+  void joined(Welcome welcome, Descriptor listener) override;
+  void join_failed(const Error& error) override;
+  void deliver(const Message& message) override;
+  void failed(Rank from, const Failure& failure);
+  void left(Rank peer);
+
+  void open(Rank peer, uint16_t lane);
+  void dial(const Key& key);
+  void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
+  Verdict admit(const Claim& claim);
+  void settle(const Key& key, Result<Descriptor> socket);
+  std::string name(Rank peer) const;
+  void close() noexcept;
+
+  template <class Call>
+  void tell(Call call) {
+    const std::lock_guard lock(handler_mutex_);
+    if (handler_) call(*handler_);
+  }
+
+  const Rank rank_;
+  const uint32_t world_;
+  const milliseconds timeout_;
+  asio::io_context& context_;
+  const Credentials credentials_;
+  const Limits limits_;
+  const std::shared_ptr<StarSetup> setup_;  // empty in a world of one
+  std::mutex handler_mutex_;                // held while the handler is being called
+  Handler* handler_;
+  std::promise<Result<void>> joining_;
+
+  Welcome job_;
+  uint32_t local_world_ = 1;
+  std::shared_ptr<Star> star_;
+  std::shared_ptr<Door> door_;
+  uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
+  std::map<Key, Link> links_;
+  std::set<Rank> left_;
+  bool failed_ = false, closed_ = false;
+};
+
+}  // namespace rondo::bootstrap

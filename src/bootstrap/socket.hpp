@@ -1,0 +1,48 @@
+// Stream sockets of three families (IPv4, IPv6, abstract Unix) under one type. Every descriptor made here is
+// non-blocking and closed on exec; TCP ones have Nagle's delay off.
+#pragma once
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/descriptor.hpp"
+#include "bootstrap/wire.hpp"
+#include "rondo/result.hpp"
+
+namespace rondo::bootstrap {
+
+using Socket = asio::generic::stream_protocol::socket;
+using Address = asio::generic::stream_protocol::endpoint;
+
+Address tcp_address(const asio::ip::address& ip, uint16_t port);
+Address unix_address(std::string_view abstract_name);
+/// The IP of a TCP address (an IPv4 address in IPv6 clothes comes out as IPv4); unspecified for Unix sockets.
+asio::ip::address ip_of(const Address& address);
+uint16_t port_of(const Address& address);
+bool is_tcp(const Address& address);
+/// Only this machine can be at the other end.
+bool is_local(const Address& address);
+std::string to_text(const Address& address);
+
+DataAddress to_wire(const Address& address);
+/// `scope` is used for link-local IPv6 addresses, whose scope means something on one machine only.
+Address from_wire(const DataAddress& address, uint32_t scope);
+
+Address local_address(int socket);
+Address remote_address(int socket);
+
+/// Errors: system; "address in use" says what to do. `cause`, where given, receives errno.
+Result<Descriptor> listen_on(const Address& address, int* cause = nullptr);
+/// At an ephemeral port of 127.0.0.1, or of ::1 where there is no IPv4.
+Result<Descriptor> listen_on_loopback();
+/// The next waiting connection, or none and errno.
+Descriptor accept_from(int listener) noexcept;
+Result<Descriptor> make_socket(const Address& address);
+/// Takes the descriptor over.
+Socket adopt(asio::io_context& context, Descriptor descriptor, const Address& address);
+/// As much as goes without blocking; false: not all of it.
+bool send_now(Socket& socket, std::span<const std::byte> data) noexcept;
+
+}  // namespace rondo::bootstrap

@@ -1,0 +1,209 @@
+#include "bootstrap/spoke.hpp"
+
+#include <fmt/format.h>
+
+#include "bootstrap/person.hpp"
+#include "bootstrap/resolver.hpp"
+#include "bootstrap/root_file.hpp"
+
+namespace rondo::bootstrap {
+namespace {
+
+constexpr milliseconds retry_pause{20};
+// How long an answer of the root to one attempt may take; it closes unproven connections after as long.
+constexpr milliseconds attempt_patience{5000};
+constexpr milliseconds name_lifetime{1000};
+// The root, not this rank, says at the deadline who is missing.
+constexpr milliseconds verdict_grace{400};
+
+}  // namespace
+
+std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner) {
+  return std::make_shared<Spoke>(setup, std::move(owner));
+}
+
+Spoke::Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
+    : setup_(setup), owner_(std::move(owner)), deadline_timer_(setup.context), retry_timer_(setup.context) {}
+
+// ---- Finding rank 0.
+
+void Spoke::start() {
+  await(setup_.deadline, &Spoke::unanswered);
+  look_up();
+}
+
+void Spoke::await(TimePoint deadline, void (Spoke::*then)()) {
+  deadline_timer_.expires_at(deadline);
+  deadline_timer_.async_wait([weak = weak_from_this(), then](const asio::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && (self->phase_ == Phase::seeking || self->phase_ == Phase::joining))
+      (self.get()->*then)();
+  });
+}
+
+void Spoke::look_up() {
+  next_address_ = 0;
+  switch (setup_.root.kind) {
+    case RootAddress::Kind::abstract_unix:
+      addresses_ = {unix_address(setup_.root.name)};
+      return try_next();
+    case RootAddress::Kind::file: {
+      const auto record = look_at(setup_.root.name);
+      if (!record) return try_again(record.error().message);
+      addresses_ = {record->address};
+      tag_ = record->nonce;
+      return try_next();
+    }
+    case RootAddress::Kind::tcp:
+      break;
+  }
+  if (!addresses_.empty() && Clock::now() < resolved_at_ + name_lifetime) return try_next();
+  const auto service = setup_.service.lock();
+  if (!service) return;
+  resolve(service, setup_.root.name, setup_.root.port,
+          [weak = weak_from_this()](const Result<std::vector<Address>>& resolved) {
+            const auto self = weak.lock();
+            if (!self || self->phase_ != Phase::seeking) return;
+            if (!resolved) return self->try_again(resolved.error().message);
+            self->addresses_ = *resolved;
+            self->resolved_at_ = Clock::now();
+            self->try_next();
+          });
+}
+
+void Spoke::try_next() {
+  if (next_address_ == addresses_.size()) return try_again(last_failure_);
+  const Address& address = addresses_[next_address_++];
+  if (auto error = needs_secret(setup_, address)) return fail(*error);
+  dial_ = Dial::start(setup_.context, address, setup_.credentials, Purpose::control, {tag_, setup_.rank, 0},
+                      std::min(setup_.deadline, Clock::now() + attempt_patience),
+                      [weak = weak_from_this()](Socket socket, const std::optional<Dial::Failure>& failure) {
+                        const auto self = weak.lock();
+                        if (self && self->phase_ == Phase::seeking) self->dialled(std::move(socket), failure);
+                      });
+}
+
+void Spoke::dialled(Socket socket, const std::optional<Dial::Failure>& failure) {
+  if (!failure) return join(std::move(socket));
+  const std::string where = to_text(addresses_[next_address_ - 1]);
+  if (failure->error.code == ErrorCode::refused)
+    return fail({ErrorCode::refused,
+                 fmt::format("rank {} (pid {} on {}) and rank 0 at {} do not fit together: {}", setup_.rank,
+                             setup_.person.pid, setup_.person.host, where, failure->error.message),
+                 Rank(0)});
+  if (failure->error.code == ErrorCode::system) return fail(failure->error);
+  last_failure_ = where + ": " + failure->error.message;
+  try_next();
+}
+
+void Spoke::try_again(const std::string& why) {
+  last_failure_ = why;
+  retry_timer_.expires_after(retry_pause);
+  retry_timer_.async_wait([weak = weak_from_this()](const asio::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && self->phase_ == Phase::seeking) self->look_up();
+  });
+}
+
+void Spoke::unanswered() {
+  fail({ErrorCode::timeout,
+        fmt::format("rank 0 did not answer at {} within {}; the last attempt of rank {} ended with: {}",
+                    to_string(setup_.root), in_seconds(uint64_t(setup_.timeout.count())), setup_.rank,
+                    last_failure_),
+        Rank(0)});
+}
+
+// ---- Joining.
+
+// Peers reach this rank at the address from which it reached rank 0.
+Result<Descriptor> Spoke::open_listener(const Socket& control) const {
+  const Address mine = local_address(const_cast<Socket&>(control).native_handle());
+  if (!is_tcp(mine)) return listen_on_loopback();
+  auto ip = ip_of(mine);
+  return listen_on(tcp_address(ip, 0));
+}
+
+void Spoke::join(Socket socket) {
+  phase_ = Phase::joining;
+  auto listener = open_listener(socket);
+  channel_ = std::make_shared<Channel>(std::move(socket), longest_welcome_body);
+  channel_->start(
+      [weak = weak_from_this()](const Message& message) {
+        if (const auto self = weak.lock()) self->received(message);
+      },
+      [weak = weak_from_this()](const std::string& why) {
+        if (const auto self = weak.lock()) self->lost(why);
+      });
+  if (!listener) {
+    channel_->send(failure_message(setup_.rank, listener.error()));
+    return fail(listener.error());
+  }
+  listener_ = std::move(*listener);
+  const auto remaining = uint32_t(milliseconds_until(setup_.deadline));
+  const Join join{setup_.world, uint32_t(setup_.timeout.count()), remaining, setup_.person,
+                  to_wire(local_address(listener_.get()))};
+  channel_->send({Kind::join, setup_.rank, 0, encode(join)});
+  await(setup_.deadline + verdict_grace, &Spoke::verdict_missing);
+}
+
+void Spoke::verdict_missing() {
+  fail({ErrorCode::timeout,
+        fmt::format("not all ranks joined within {}, and rank 0 at {} has stopped answering",
+                    in_seconds(uint64_t(setup_.timeout.count())), to_string(setup_.root)),
+        Rank(0)});
+}
+
+void Spoke::received(const Message& message) {
+  if (phase_ == Phase::joining) {
+    if (message.kind == Kind::welcome) return welcomed(message);
+    const auto failure = message.kind == Kind::failed ? decode_failure(message.body) : std::nullopt;
+    if (failure) return fail({failure->code, failure->text, failure->peer});
+    return lost("sent a message out of turn");
+  }
+  if (phase_ != Phase::running) return;
+  if (message.kind == Kind::join || message.kind == Kind::welcome) return lost("sent a message out of turn");
+  if (message.kind == Kind::leave && message.from == 0) phase_ = Phase::alone;
+  if (const auto owner = owner_.lock()) owner->deliver(message);
+}
+
+void Spoke::welcomed(const Message& message) {
+  auto welcome = decode_welcome(message.body);
+  if (!welcome || welcome->persons.size() != setup_.world) return lost("sent a malformed welcome");
+  phase_ = Phase::running;
+  deadline_timer_.cancel();
+  root_ = welcome->persons[0];
+  if (const auto owner = owner_.lock()) owner->joined(std::move(*welcome), std::move(listener_));
+}
+
+void Spoke::lost(const std::string& why) {
+  if (phase_ == Phase::joining)
+    return fail({ErrorCode::peer_lost,
+                 fmt::format("rank 0 at {} {} before all ranks had joined: it died or was killed",
+                             to_string(setup_.root), why),
+                 Rank(0)});
+  if (phase_ != Phase::running) return;
+  phase_ = Phase::alone;
+  const Error error{
+      ErrorCode::peer_lost,
+      fmt::format("{} {} without leaving the job: it died or was killed", describe(0, root_), why), Rank(0)};
+  if (const auto owner = owner_.lock()) owner->deliver(failure_message(0, error));
+}
+
+void Spoke::fail(const Error& error) {
+  close();
+  if (const auto owner = owner_.lock()) owner->join_failed(error);
+}
+
+void Spoke::send(const Message& message) {
+  if (phase_ == Phase::running) channel_->send(message);
+}
+
+void Spoke::close() noexcept {
+  if (std::exchange(phase_, Phase::closed) == Phase::closed) return;
+  deadline_timer_.cancel();
+  retry_timer_.cancel();
+  if (dial_) dial_->cancel();
+  if (channel_) channel_->finish();
+}
+
+}  // namespace rondo::bootstrap

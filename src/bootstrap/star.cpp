@@ -1,0 +1,20 @@
+#include "bootstrap/star.hpp"
+
+#include <fmt/format.h>
+
+namespace rondo::bootstrap {
+
+Message failure_message(Rank from, const Error& error) {
+  return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message})};
+}
+
+std::optional<Error> needs_secret(const StarSetup& setup, const Address& address) {
+  if (!setup.credentials.secret.empty() || is_local(address)) return std::nullopt;
+  return Error{
+      ErrorCode::invalid_argument,
+      fmt::format("the root {} means {}, which other machines can reach, and there is no secret: set "
+                  "RONDO_SECRET (or RONDO_SECRET_FILE) to the same long random text on every rank",
+                  to_string(setup.root), to_text(address))};
+}
+
+}  // namespace rondo::bootstrap

@@ -1,0 +1,62 @@
+// The control plane: every rank holds one connection to rank 0, which passes messages on.
+//
+//        1   2              Hub    rank 0: gathers the ranks, then forwards
+//         \ /               Spoke  every other rank: finds rank 0, joins, then talks to it
+//     3 -- 0 -- 4
+//
+// After joining, both are the same to their owner: send() to a rank or to everyone, deliver() what arrives.
+// An end of a connection that was not announced by `leave` becomes a `failed` message that names the rank.
+#pragma once
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/root_address.hpp"
+#include "bootstrap/door.hpp"
+#include "bootstrap/handshake.hpp"
+#include "bootstrap/service.hpp"
+#include "bootstrap/wire.hpp"
+
+namespace rondo::bootstrap {
+
+/// Service thread.
+class StarOwner {
+ public:
+  virtual ~StarOwner() = default;
+  /// Exactly one of these two, once. `listener` is this rank's data listener; rank 0 never needs one.
+  virtual void joined(Welcome welcome, Descriptor listener) = 0;
+  virtual void join_failed(const Error& error) = 0;
+  /// After joined(): a message of kind failed, leave or dial for this rank.
+  virtual void deliver(const Message& message) = 0;
+};
+
+/// Service thread. Calls its owner only from handlers, and not after close().
+class Star {
+ public:
+  virtual ~Star() = default;
+  virtual void start() = 0;
+  virtual void send(const Message& message) = 0;
+  /// What was sent still arrives.
+  virtual void close() noexcept = 0;
+};
+
+struct StarSetup {
+  std::weak_ptr<Service> service;  // weak: the service thread must not be the one to end itself
+  asio::io_context& context;
+  RootAddress root;
+  Credentials credentials;
+  Rank rank;
+  uint32_t world;
+  milliseconds timeout;
+  TimePoint deadline;
+  Limits limits;
+  Person person;
+};
+
+std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
+std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
+
+Message failure_message(Rank from, const Error& error);
+/// Without a secret only this machine's own addresses will do.
+std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);
+
+}  // namespace rondo::bootstrap

@@ -1,0 +1,142 @@
+// What goes over a connection before and after it is proven, as bytes. Pure: no sockets, no clock, no
+// secrets.
+//
+//   before:  Hello ->  <- Hello   Proof ->  <- Answer        fixed sizes, see handshake.hpp
+//   after, on the control connections:  frames of a 16-byte head and a body
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bytes.hpp"
+#include "rondo/result.hpp"
+
+namespace rondo::bootstrap {
+
+// ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
+// version.
+
+inline constexpr uint16_t protocol_version = 1;
+enum class ByteOrder : uint8_t { little = 1, big = 2 };
+ByteOrder native_order() noexcept;
+enum class Purpose : uint8_t { control = 1, data = 2 };
+
+using Nonce = std::array<std::byte, 32>;
+using Mac = std::array<std::byte, 32>;
+
+struct Hello {
+  uint16_t version = protocol_version;
+  ByteOrder order = native_order();
+  Purpose purpose = Purpose::control;
+  bool has_secret = false;
+  std::string build;  // at most 16 characters
+  Nonce nonce{};
+};
+inline constexpr size_t hello_bytes = 64;
+Bytes encode(const Hello&);
+/// Nothing: not Rondo's magic. A Hello of another version is decoded as far as its fixed part goes.
+std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes>);
+
+/// What the dialler is here for; its Proof covers it.
+struct Claim {
+  uint64_t tag = 0;  // data: the job's epoch; control: the nonce of a root file, else 0
+  Rank rank = 0;
+  uint16_t lane = 0;
+  friend bool operator==(const Claim&, const Claim&) = default;
+};
+inline constexpr size_t claim_bytes = 16, proof_bytes = claim_bytes + 32;
+struct Proof {
+  Claim claim;
+  Mac mac{};
+};
+Bytes encode(const Claim&);
+Bytes encode(const Proof&);
+std::optional<Proof> decode_proof(std::span<const std::byte, proof_bytes>);
+
+enum class Verdict : uint8_t {
+  welcome = 1,
+  wrong_secret = 2,
+  unknown_tag = 3,  // proven, but of another job or another run
+};
+inline constexpr size_t answer_bytes = 40;
+struct Answer {
+  Verdict verdict = Verdict::welcome;
+  Mac mac{};  // zero when refused: a stranger learns nothing
+};
+Bytes encode(const Answer&);
+std::optional<Answer> decode_answer(std::span<const std::byte, answer_bytes>);
+
+// ---- Control messages.
+
+using BootId = std::array<std::byte, 16>;
+
+/// Where a rank's data listener is; family 0: it has none.
+struct DataAddress {
+  uint8_t family = 0;  // 4 or 6
+  uint16_t port = 0;
+  std::array<std::byte, 16> ip{};
+  friend bool operator==(const DataAddress&, const DataAddress&) = default;
+};
+
+/// Who a process is, for messages and for counting the ranks of a machine.
+struct Person {
+  uint32_t pid = 0;
+  std::string host;
+  BootId boot{};
+  friend bool operator==(const Person&, const Person&) = default;
+};
+
+inline constexpr Rank everyone = 0xffffffff;
+inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64;
+inline constexpr size_t longest_small_body = 4096, longest_welcome_body = 16u << 20;
+
+enum class Kind : uint8_t {
+  join = 1,     // rank -> root: Join
+  welcome = 2,  // root -> rank: Welcome
+  failed = 3,   // any -> everyone: Failure
+  leave = 4,    // any -> everyone: in order, no failure
+  dial = 5,     // higher rank -> lower rank: u16 lane
+};
+struct Head {
+  Kind kind = Kind::leave;
+  Rank from = 0, to = 0;
+  uint32_t body_bytes = 0;
+};
+struct Message {
+  Kind kind = Kind::leave;
+  Rank from = 0, to = everyone;
+  Bytes body;
+};
+
+struct Join {
+  uint32_t world = 0;
+  uint32_t timeout_ms = 0, remaining_ms = 0;
+  Person person;
+  DataAddress listener;
+  friend bool operator==(const Join&, const Join&) = default;
+};
+struct Welcome {
+  uint64_t epoch = 0;
+  std::vector<Person> persons;         // by rank
+  std::vector<DataAddress> listeners;  // by rank
+  friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+struct Failure {
+  ErrorCode code = ErrorCode::aborted;
+  std::optional<Rank> peer;
+  std::string text;
+};
+
+Bytes encode(const Message&);
+std::optional<Head> decode_head(std::span<const std::byte, head_bytes>);
+Bytes encode(const Join&);
+std::optional<Join> decode_join(std::span<const std::byte>);
+Bytes encode(const Welcome&);
+std::optional<Welcome> decode_welcome(std::span<const std::byte>);
+Bytes encode(const Failure&);
+std::optional<Failure> decode_failure(std::span<const std::byte>);
+Bytes encode_lane(uint16_t lane);
+std::optional<uint16_t> decode_lane(std::span<const std::byte>);
+
+}  // namespace rondo::bootstrap

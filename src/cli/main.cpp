@@ -1,0 +1,23 @@
+// The rondo command. Every subcommand is one file that registers itself; its action runs after parsing.
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/bench/bench.hpp"
+#include "cli/run.hpp"
+
+int main(int argc, char** argv) {
+  constexpr int usage_error = 2;
+  CLI::App app("Rondo: collective communication for trainers in C++", "rondo");
+  app.set_version_flag("--version", "rondo " RONDO_VERSION);
+  app.require_subcommand(1);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::function<int()> action;
+  rondo::cli::add_run(app, action);
+  rondo::cli::add_bench(app, arguments, action);
+  try {
+    app.parse(rondo::cli::protect_separator(arguments));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : usage_error;  // 0: help was asked for
+  }
+  return action();
+}

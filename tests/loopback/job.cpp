@@ -1,0 +1,383 @@
+// Joining, failing, leaving and connecting, with ranks as threads.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "fleet.hpp"
+
+using namespace rondo;
+using namespace rondo::test;
+
+namespace {
+
+void check_joined(std::vector<Seat>& seats) {
+  for (size_t rank = 0; rank < seats.size(); ++rank) {
+    CAPTURE(rank);
+    if (seats[rank].error) MESSAGE(seats[rank].error->message);
+    REQUIRE(seats[rank].job);
+    CHECK(seats[rank].job->rank() == rank);
+    CHECK(seats[rank].job->world() == seats.size());
+    CHECK(seats[rank].job->local_world() == seats.size());
+    CHECK(seats[rank].job->epoch() == seats[0].job->epoch());
+  }
+}
+
+// A byte each way proves that both ends are of the same connection.
+void check_talk(int left, int right, char byte) {
+  REQUIRE(left >= 0);
+  REQUIRE(right >= 0);
+  for (const auto& [from, to] : {std::pair(left, right), std::pair(right, left)}) {
+    REQUIRE(::send(from, &byte, 1, MSG_NOSIGNAL) == 1);
+    char got = 0;
+    const auto deadline = deadline_after(milliseconds(2000));
+    while (::recv(to, &got, 1, MSG_DONTWAIT) != 1 && Clock::now() < deadline)
+      std::this_thread::sleep_for(milliseconds(1));
+    CHECK(got == byte);
+    ++byte;
+  }
+}
+
+void check_every_connection(std::vector<Seat>& seats) {
+  for (size_t a = 0; a < seats.size(); ++a)
+    for (size_t b = 0; b < seats.size(); ++b)
+      // Asked for by both, by the lower only, or by the higher only.
+      if (a != b && ((a + b) % 3 == 0 || (a < b) == ((a + b) % 3 == 1))) seats[a].job->connect(Rank(b), 0);
+  for (Rank a = 0; a < seats.size(); ++a)
+    for (Rank b = a + 1; b < seats.size(); ++b)
+      check_talk(seats[a].handler->socket({b, 0}), seats[b].handler->socket({a, 0}), char('a' + a));
+}
+
+std::vector<Seat> up(uint32_t world) {
+  auto seats = join_all(world, unix_root());
+  check_joined(seats);
+  return seats;
+}
+
+bool has_ipv6() { return free_port("::1") != 0; }
+
+}  // namespace
+
+TEST_CASE("job: a world of one opens no socket") {
+  const auto service = bootstrap::Service::instance();
+  const auto before = open_descriptors();
+  Seat seat;
+  Options options = options_for(0, 1, "");
+  join(seat, options);
+  REQUIRE(seat.job);
+  CHECK(seat.job->local_world() == 1);
+  CHECK(open_descriptors() == before);
+  seat.job->announce({ErrorCode::aborted, "nobody hears this"});
+  seat.job->connect(0, 0);
+  CHECK(seat.handler->link_error({0, 0})->code == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("job: ranks meet over every kind of root and connect both ways") {
+  std::string root, secret = "the secret of this test";
+  SUBCASE("tcp over IPv4") { root = "127.0.0.1:" + std::to_string(free_port()); }
+  SUBCASE("a name") { root = "localhost:" + std::to_string(free_port()); }
+  SUBCASE("an abstract Unix socket") { root = unix_root(); }
+  SUBCASE("without a secret") {
+    root = "localhost:" + std::to_string(free_port());
+    secret.clear();
+  }
+  for (const uint32_t world : {2u, 3u, 5u, 9u}) {
+    std::vector<Options> options;
+    for (Rank rank = 0; rank < world; ++rank) {
+      options.push_back(options_for(rank, world, root));
+      options.back().secret = secret;
+    }
+    auto seats = join_all(options);
+    check_joined(seats);
+    check_every_connection(seats);
+  }
+}
+
+TEST_CASE("job: over IPv6" * doctest::skip(!has_ipv6())) {
+  auto seats = join_all(3, "[::1]:" + std::to_string(free_port("::1")));
+  check_joined(seats);
+  check_every_connection(seats);
+}
+
+TEST_CASE("job: over a file, also when a crashed run left one behind") {
+  char directory[] = "/tmp/rondo-test-XXXXXX";
+  REQUIRE(::mkdtemp(directory));
+  const std::string path = std::string(directory) + "/root";
+  std::string left_behind;
+  SUBCASE("new") {}
+  // A pid that cannot exist, and this process under another start time: its port may have any owner by now.
+  SUBCASE("of a process that is gone") { left_behind = "4194305 1"; }
+  SUBCASE("of a pid that is used again") { left_behind = std::to_string(::getpid()) + " 1"; }
+  if (!left_behind.empty()) {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    struct stat status {};
+    ::stat("/proc/self/ns/pid", &status);
+    std::ofstream(path) << "rondo-root 1\n127.0.0.1 " << free_port() << "\n77\n"
+                        << boot << ' ' << status.st_ino << ' ' << left_behind << '\n';
+  }
+  auto seats = join_all(3, "file:" + path);
+  check_joined(seats);
+  check_every_connection(seats);
+  CHECK(::access(path.c_str(), F_OK) != 0);
+  seats.clear();
+  CHECK(::rmdir(directory) == 0);  // nothing else was left in it
+}
+
+TEST_CASE("job: a root file of somebody else is neither used nor overwritten") {
+  char path[] = "/tmp/rondo-test-XXXXXX";
+  ::close(::mkstemp(path));
+  std::ofstream(path) << "precious\n";
+  Seat seat;
+  join(seat, options_for(0, 2, std::string("file:") + path));
+  REQUIRE(seat.error);
+  CHECK(contains(seat.error->message, "not a root file"));
+  std::string content;
+  std::ifstream(path) >> content;
+  CHECK(content == "precious");
+  ::unlink(path);
+}
+
+TEST_CASE("job: rank 0 may come last") {
+  const std::string root = "127.0.0.1:" + std::to_string(free_port());
+  Seat late, early;
+  std::thread thread([&] { join(early, options_for(1, 2, root)); });
+  std::this_thread::sleep_for(milliseconds(300));
+  join(late, options_for(0, 2, root));
+  thread.join();
+  REQUIRE(late.job);
+  REQUIRE(early.job);
+  CHECK(late.took.count() < 1.0);
+}
+
+TEST_CASE("job: connections are ready for the hot path") {
+  auto seats = up(2);
+  seats[1].job->connect(0, 7);
+  const int socket = seats[0].handler->socket({1, 7}), other = seats[1].handler->socket({0, 7});
+  for (const int fd : {socket, other}) {
+    REQUIRE(fd >= 0);
+    CHECK((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    int no_delay = 0;
+    socklen_t size = sizeof(no_delay);
+    ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &size);
+    CHECK(no_delay == 1);
+  }
+}
+
+TEST_CASE("job: lanes are connections of their own, and asking twice gives one") {
+  auto seats = up(3);
+  for (int i = 0; i < 3; ++i)
+    for (const uint16_t lane : {uint16_t(0), uint16_t(1), uint16_t(65535)}) {
+      seats[2].job->connect(0, lane);
+      seats[0].job->connect(2, lane);
+    }
+  for (const uint16_t lane : {uint16_t(0), uint16_t(1), uint16_t(65535)})
+    check_talk(seats[0].handler->socket({2, lane}), seats[2].handler->socket({0, lane}),
+               char('a' + lane % 20));
+  std::this_thread::sleep_for(milliseconds(100));
+  CHECK(seats[0].handler->calls({2, 0}) == 1);
+  CHECK(seats[2].handler->calls({0, 0}) == 1);
+}
+
+TEST_CASE("job: missing ranks are named, exactly, at the deadline, to every rank that joined") {
+  const std::string root = unix_root();
+  auto seats =
+      join_all({options_for(0, 5, root, 1.0), options_for(2, 5, root, 1.0), options_for(4, 5, root, 30.0)});
+  for (Seat& seat : seats) {
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::timeout);
+    CHECK(seat.error->peer == 1u);
+    CHECK(contains(seat.error->message, "ranks 1 and 3 of 5 did not join within 1.0 s"));
+    CHECK(seat.took.count() > 0.9);
+    CHECK(seat.took.count() < 1.5);
+  }
+}
+
+TEST_CASE("job: the rank with the least patience ends the wait for all") {
+  const std::string root = unix_root();
+  auto seats = join_all({options_for(0, 3, root, 30.0), options_for(1, 3, root, 0.5)});
+  for (Seat& seat : seats) {
+    REQUIRE(seat.error);
+    CHECK(
+        contains(seat.error->message, "rank 2 of 3 did not join within 0.5 s (the init timeout of rank 1)"));
+    CHECK(seat.took.count() < 1.0);
+  }
+}
+
+TEST_CASE("job: without rank 0 the others say where they looked for it") {
+  for (const std::string& root : {unix_root(), "127.0.0.1:" + std::to_string(free_port()),
+                                  std::string("file:/tmp/rondo-test-no-such-root")}) {
+    Seat seat;
+    join(seat, options_for(1, 2, root, 0.4));
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::timeout);
+    CHECK(seat.error->peer == 0u);
+    CHECK(contains(seat.error->message, "rank 0 did not answer at " + root + " within 0.4 s"));
+    CHECK(seat.took.count() < 0.9);
+  }
+}
+
+TEST_CASE("job: two processes of one rank are both told") {
+  const std::string root = unix_root();
+  auto seats = join_all({options_for(0, 4, root), options_for(1, 4, root), options_for(1, 4, root)});
+  for (Seat& seat : seats) {
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::invalid_argument);
+    CHECK(contains(seat.error->message, "two processes claim rank 1: pid"));
+    CHECK(seat.took.count() < 2.0);
+  }
+}
+
+TEST_CASE("job: different world sizes are told to both sides") {
+  const std::string root = unix_root();
+  auto seats = join_all({options_for(0, 3, root), options_for(1, 4, root)});
+  for (Seat& seat : seats) {
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::invalid_argument);
+    CHECK(contains(seat.error->message, "rank 1 (pid"));
+    CHECK(contains(seat.error->message, "as one of 4 ranks, rank 0 (pid"));
+    CHECK(contains(seat.error->message, "as one of 3"));
+  }
+}
+
+TEST_CASE("job: an address in use is an error that says what to do") {
+  auto holder = bootstrap::listen_on(bootstrap::tcp_address(asio::ip::address_v4::loopback(), 0));
+  REQUIRE(holder.ok());
+  const auto port = bootstrap::port_of(bootstrap::local_address(holder->get()));
+  Seat seat;
+  join(seat, options_for(0, 2, "127.0.0.1:" + std::to_string(port)));
+  REQUIRE(seat.error);
+  CHECK(seat.error->code == ErrorCode::system);
+  CHECK(contains(seat.error->message, "127.0.0.1:" + std::to_string(port)));
+  CHECK(contains(seat.error->message, "another process uses it"));
+  CHECK(seat.took.count() < 2.0);
+}
+
+TEST_CASE("job: without a secret other machines are out of bounds") {
+  for (const Rank rank : {0u, 1u}) {
+    Options options = options_for(rank, 2, "192.0.2.2:4444", 5);
+    options.secret.clear();
+    Seat seat;
+    join(seat, options);
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::invalid_argument);
+    CHECK(contains(seat.error->message, "RONDO_SECRET"));
+    CHECK(contains(seat.error->message, "192.0.2.2:4444"));
+    CHECK(seat.took.count() < 1.0);
+  }
+}
+
+TEST_CASE("job: leaving is no failure, and a rank that left is named when it is needed") {
+  auto seats = up(4);
+  seats[2].job.reset();
+  std::this_thread::sleep_for(milliseconds(100));
+  for (const Rank rank : {0u, 1u, 3u}) {
+    CHECK(seats[rank].handler->failures() == 0);
+    seats[rank].job->connect(2, 0);
+    const auto error = seats[rank].handler->link_error({2, 0}, milliseconds(2000));
+    REQUIRE(error);
+    CHECK(error->code == ErrorCode::peer_lost);
+    CHECK(error->peer == 2u);
+    CHECK(contains(error->message, "rank 2"));
+  }
+  // The others still reach each other, both ways.
+  seats[3].job->connect(1, 0);
+  check_talk(seats[1].handler->socket({3, 0}), seats[3].handler->socket({1, 0}), 'x');
+  seats[0].job.reset();
+  seats[1].job->connect(3, 1);
+  check_talk(seats[1].handler->socket({3, 1}), seats[3].handler->socket({1, 1}), 'x');
+  CHECK(seats[1].handler->failures() == 0);
+  CHECK(seats[3].handler->failures() == 0);
+}
+
+TEST_CASE("job: what one rank announces reaches all others, once, with its name") {
+  for (const Rank speaker : {0u, 2u}) {
+    auto seats = up(4);
+    seats[speaker].job->announce({ErrorCode::timeout, "the sum is late", Rank(3)});
+    for (Rank rank = 0; rank < 4; ++rank) {
+      if (rank == speaker) continue;
+      const auto failure = seats[rank].handler->failure();
+      REQUIRE(failure);
+      CHECK(failure->code == ErrorCode::timeout);
+      CHECK(failure->peer == 3u);
+      CHECK(contains(failure->message, "rank " + std::to_string(speaker) + " (pid "));
+      CHECK(contains(failure->message, "reported: the sum is late"));
+    }
+    seats[speaker].job.reset();
+    std::this_thread::sleep_for(milliseconds(50));
+    for (Rank rank = 0; rank < 4; ++rank) CHECK(seats[rank].handler->failures() == (rank == speaker ? 0 : 1));
+  }
+}
+
+TEST_CASE("job: an announcement made just before the end still arrives") {
+  auto seats = up(3);
+  seats[1].job->announce({ErrorCode::aborted, "last words"});
+  seats[1].job.reset();
+  for (const Rank rank : {0u, 2u}) {
+    const auto failure = seats[rank].handler->failure();
+    REQUIRE(failure);
+    CHECK(failure->peer == 1u);
+    CHECK(contains(failure->message, "last words"));
+  }
+}
+
+TEST_CASE("job: destruction is quick, also while connecting, and the handler is silent afterwards") {
+  auto seats = up(3);
+  for (uint16_t lane = 0; lane < 50; ++lane) {
+    seats[0].job->connect(2, lane);
+    seats[2].job->connect(1, lane);
+  }
+  const auto start = Clock::now();
+  for (Seat& seat : seats) {
+    seat.job.reset();
+    seat.handler.reset();  // ASan would see a late call
+  }
+  CHECK(std::chrono::duration<double>(Clock::now() - start).count() < 1.0);
+  std::this_thread::sleep_for(milliseconds(100));
+}
+
+TEST_CASE("job: two hundred jobs one after another at one address leave no descriptor behind") {
+  const auto service = bootstrap::Service::instance();
+  for (const std::string& root : {unix_root(), "127.0.0.1:" + std::to_string(free_port())}) {
+    const auto cycle = [&](Seat& seat, Rank rank) {
+      join(seat, options_for(rank, 2, root));
+      if (!seat.job) return;
+      seat.job->connect(1 - rank, 0);
+      seat.handler->socket({1 - rank, 0});
+      seat = Seat();
+    };
+    size_t before = 0;
+    for (int i = 0; i < 200; ++i) {
+      Seat zero, one;
+      std::thread other([&] { cycle(one, 1); });
+      cycle(zero, 0);
+      other.join();
+      if (zero.error) FAIL(zero.error->message);
+      if (one.error) FAIL(one.error->message);
+      if (i == 0) before = open_descriptors().size();
+    }
+    CHECK(open_descriptors().size() == before);
+  }
+}
+
+TEST_CASE("job: each rank makes its jobs at its own pace") {
+  // No barrier between the rounds: a quick rank joins the next job while a slow one still leaves the last.
+  const std::string root = unix_root();
+  constexpr uint32_t world = 4;
+  std::vector<std::string> errors(world);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      for (int i = 0; i < 30 && errors[rank].empty(); ++i) {
+        Seat seat;
+        join(seat, options_for(rank, world, root));
+        if (seat.error) errors[rank] = seat.error->message;
+        if ((i + int(rank)) % 3 == 0) std::this_thread::sleep_for(milliseconds(3));
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& error : errors) CHECK(error == "");
+}

@@ -1,0 +1,170 @@
+#include "base/environment.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "base/root_address.hpp"
+
+using namespace rondo;
+using std::chrono::milliseconds;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Lookup fake(Variables variables) {
+  return [variables = std::move(variables)](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+// A world of two that is complete; `changes` replaces variables.
+Result<Options> with(Variables changes, const Options& in_code = {}) {
+  Variables all{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  for (auto& [name, value] : changes) all[name] = value;
+  return resolve(in_code, fake(all));
+}
+
+// The error must say which variable, its value, and one word of what is allowed.
+void check_refused(Variables changes, std::initializer_list<const char*> words) {
+  const auto options = with(changes);
+  REQUIRE_FALSE(options.ok());
+  CHECK(options.error().code == ErrorCode::invalid_argument);
+  for (const char* word : words) {
+    CAPTURE(options.error().message);
+    CHECK(options.error().message.find(word) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("environment: torchrun's variables are enough, and its agent keeps its port") {
+  const auto options = with({});
+  REQUIRE(options.ok());
+  CHECK(options->rank == 1u);
+  CHECK(options->world == 2u);
+  CHECK(options->root == "127.0.0.1:29501");
+  CHECK(options->transport == "auto");
+  CHECK(options->algorithm == "auto");
+  CHECK(options->init_timeout == milliseconds(60'000));
+  CHECK(options->timeout == milliseconds(300'000));
+  CHECK(with({{"MASTER_ADDR", "fd00::2"}})->root == "[fd00::2]:29501");
+}
+
+TEST_CASE("environment: code wins over RONDO_*, RONDO_* wins over the launcher") {
+  const Variables both{{"RONDO_RANK", "2"},         {"RONDO_WORLD", "3"},
+                       {"RONDO_ROOT", "unix:@job"}, {"RONDO_INIT_TIMEOUT", "0.25"},
+                       {"RONDO_TIMEOUT", "7"},      {"RONDO_SECRET", "s"}};
+  const auto from_rondo = with(both);
+  REQUIRE(from_rondo.ok());
+  CHECK(from_rondo->rank == 2u);
+  CHECK(from_rondo->world == 3u);
+  CHECK(from_rondo->root == "unix:@job");
+  CHECK(from_rondo->init_timeout == milliseconds(250));
+  CHECK(from_rondo->timeout == milliseconds(7000));
+  CHECK(from_rondo->secret == "s");
+
+  Options in_code;
+  in_code.rank = 4;
+  in_code.world = 5;
+  in_code.root = "file:/tmp/root";
+  in_code.init_timeout = milliseconds(1);
+  in_code.secret = "t";
+  Variables bad = both;
+  bad["RONDO_RANK"] = "not even read";
+  const auto from_code = with(bad, in_code);
+  REQUIRE(from_code.ok());
+  CHECK(from_code->rank == 4u);
+  CHECK(from_code->root == "file:/tmp/root");
+  CHECK(from_code->init_timeout == milliseconds(1));
+  CHECK(from_code->timeout == milliseconds(7000));
+  CHECK(from_code->secret == "t");
+}
+
+TEST_CASE("environment: a world of one needs no root") {
+  const auto options = resolve({}, fake({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  REQUIRE(options.ok());
+  CHECK(options->root.empty());
+}
+
+TEST_CASE("environment: every bad value names its variable, its value and what is allowed") {
+  check_refused({{"RONDO_WORLD", "0"}}, {"RONDO_WORLD=0", "from 1 to"});
+  check_refused({{"WORLD_SIZE", "two"}}, {"WORLD_SIZE=two", "whole number"});
+  check_refused({{"WORLD_SIZE", "99999999999"}}, {"WORLD_SIZE=99999999999"});
+  check_refused({{"RANK", "2"}}, {"RANK=2", "WORLD_SIZE=2", "below"});
+  check_refused({{"RANK", "-1"}}, {"RANK=-1"});
+  check_refused({{"RONDO_RANK", "1x"}}, {"RONDO_RANK=1x"});
+  for (const char* value : {"abc", "-3", "0", "nan", "inf", "1e9", "3s", " 3"}) {
+    check_refused({{"RONDO_INIT_TIMEOUT", value}}, {"RONDO_INIT_TIMEOUT=", value, "seconds"});
+    check_refused({{"RONDO_TIMEOUT", value}}, {"RONDO_TIMEOUT=", value, "seconds"});
+  }
+  check_refused({{"RONDO_TRANSPORT", "foo"}}, {"RONDO_TRANSPORT=foo", "auto", "tcp"});
+  check_refused({{"RONDO_ALGORITHM", "foo"}}, {"RONDO_ALGORITHM=foo", "auto", "ring"});
+  check_refused({{"RONDO_ROOT", "nowhere"}}, {"RONDO_ROOT=nowhere", "host:port", "unix:@name", "file:/path"});
+  check_refused({{"MASTER_PORT", "65535"}}, {"MASTER_PORT=65535"});
+  check_refused({{"MASTER_PORT", ""}}, {"RONDO_ROOT", "MASTER_PORT", "not set"});
+  check_refused({{"RANK", ""}}, {"RONDO_RANK", "not set"});
+  check_refused({{"WORLD_SIZE", ""}}, {"RONDO_WORLD", "not set"});
+  check_refused({{"RONDO_SECRET_FILE", "/nonexistent/secret"}},
+                {"RONDO_SECRET_FILE=/nonexistent/secret", "No such file"});
+  check_refused({{"RONDO_SECRET_FILE", "/"}}, {"RONDO_SECRET_FILE=/", "cannot be read"});
+  check_refused({{"RONDO_SECRET_FILE", "/dev/null"}}, {"RONDO_SECRET_FILE=/dev/null", "empty"});
+  check_refused({{"RONDO_SECRET_FILE", "/dev/zero"}}, {"RONDO_SECRET_FILE=/dev/zero", "longer"});
+}
+
+TEST_CASE("environment: options in code are named as such") {
+  Options options;
+  options.rank = 3;
+  options.world = 3;
+  options.root = "127.0.0.1:1";
+  CHECK(complete(options).error().message.find("Options::rank=3") != std::string::npos);
+  options.rank = 2;
+  CHECK(complete(options).ok());
+  options.timeout = milliseconds(0);
+  CHECK(complete(options).error().message.find("Options::timeout=0 ms") != std::string::npos);
+  options.timeout.reset();
+  options.root.clear();
+  CHECK(complete(options).error().message.find("RONDO_ROOT") != std::string::npos);
+}
+
+TEST_CASE("environment: the secret may come from a file, without its line end") {
+  char path[] = "/tmp/rondo-test-secret-XXXXXX";
+  ::close(::mkstemp(path));
+  std::ofstream(path) << "long and random\n";
+  const auto options = with({{"RONDO_SECRET_FILE", path}});
+  ::unlink(path);
+  REQUIRE(options.ok());
+  CHECK(options->secret == "long and random");
+}
+
+TEST_CASE("environment: log levels") {
+  CHECK(*log_level(fake({})) == log::Level::warn);
+  CHECK(*log_level(fake({{"RONDO_LOG", "trace"}})) == log::Level::trace);
+  const auto bad = log_level(fake({{"RONDO_LOG", "loud"}}));
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().message.find("RONDO_LOG=loud") != std::string::npos);
+}
+
+TEST_CASE("root address: three kinds, and what is not one") {
+  CHECK(parse_root("node-1.lan:4444")->name == "node-1.lan");
+  CHECK(parse_root("[::1]:4444")->name == "::1");
+  CHECK(parse_root("[fe80::1%eth0]:4444")->port == 4444);
+  CHECK(parse_root("unix:@a b")->kind == RootAddress::Kind::abstract_unix);
+  CHECK(parse_root("file:/tmp/x")->name == "/tmp/x");
+  for (const char* text : {"127.0.0.1:4444", "[::1]:1", "unix:@x", "file:/tmp/x"})
+    CHECK(to_string(*parse_root(text)) == text);
+  for (const char* text :
+       {"", ":", "host", "host:", ":1", "host:0", "host:65536", "host:-1", "host:1x", "::1:4444", "[::1:4444",
+        "[]:1", "unix:", "unix:@", "unix:/path", "file:", "file:relative"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_root(text).ok());
+  }
+  CHECK_FALSE(parse_root("unix:@" + std::string(108, 'x')).ok());
+  CHECK(parse_root("unix:@" + std::string(107, 'x')).ok());
+}

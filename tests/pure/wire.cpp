@@ -1,0 +1,121 @@
+#include "bootstrap/wire.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace rondo;
+using namespace rondo::bootstrap;
+
+namespace {
+
+template <class T>
+Bytes without_last(T bytes) {
+  bytes.pop_back();
+  return bytes;
+}
+
+Person person(uint32_t pid) {
+  Person person{pid, "node-1", {}};
+  person.boot[3] = std::byte(pid);
+  return person;
+}
+
+DataAddress address(uint16_t port) {
+  DataAddress address{4, port, {}};
+  address.ip[0] = std::byte(127);
+  return address;
+}
+
+}  // namespace
+
+TEST_CASE("wire: the first bytes of a Hello are what they are in every version") {
+  Hello hello;
+  hello.version = 0x0102;
+  hello.order = ByteOrder::big;
+  hello.purpose = Purpose::data;
+  hello.build = "1.2.3";
+  hello.nonce[0] = std::byte(0xee);
+  const Bytes bytes = encode(hello);
+  REQUIRE(bytes.size() == hello_bytes);
+  const std::string_view expected(
+      "RONDO\r\n\x97\x02\x01\x02\x02\x00\x00\x00\x00"
+      "1.2.3\0\0\0\0\0\0\0\0\0\0\0\xee",
+      33);
+  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), 33) == expected);
+
+  const auto back = decode_hello(std::span(bytes).first<hello_bytes>());
+  REQUIRE(back.has_value());
+  CHECK(back->version == 0x0102);
+  CHECK(back->order == ByteOrder::big);
+  CHECK(back->purpose == Purpose::data);
+  CHECK_FALSE(back->has_secret);
+  CHECK(back->build == "1.2.3");
+  CHECK(back->nonce == hello.nonce);
+
+  Bytes other = bytes;
+  other[4] = std::byte('X');
+  CHECK_FALSE(decode_hello(std::span(other).first<hello_bytes>()).has_value());
+}
+
+TEST_CASE("wire: a stranger's build cannot write control characters into a log") {
+  Hello hello;
+  hello.build = "1.0\n\x1b[31m evil";
+  const Bytes bytes = encode(hello);
+  CHECK(decode_hello(std::span(bytes).first<hello_bytes>())->build == "1.031mevil");
+}
+
+TEST_CASE("wire: proofs and answers") {
+  const Proof proof{{0x0102030405060708, 7, 9}, {std::byte(1)}};
+  const Bytes bytes = encode(proof);
+  REQUIRE(bytes.size() == proof_bytes);
+  CHECK(bytes[0] == std::byte(8));
+  const auto back = decode_proof(std::span(bytes).first<proof_bytes>());
+  REQUIRE(back.has_value());
+  CHECK(back->claim == proof.claim);
+  CHECK(back->mac == proof.mac);
+
+  Bytes answer = encode(Answer{Verdict::unknown_tag, {std::byte(2)}});
+  REQUIRE(answer.size() == answer_bytes);
+  CHECK(decode_answer(std::span(answer).first<answer_bytes>())->verdict == Verdict::unknown_tag);
+  answer[0] = std::byte(0);
+  CHECK_FALSE(decode_answer(std::span(answer).first<answer_bytes>()).has_value());
+}
+
+TEST_CASE("wire: control messages come back as they went, and never when cut or prolonged") {
+  const Join join{3, 60'000, 59'000, person(5), address(4444)};
+  CHECK(decode_join(encode(join)) == join);
+  CHECK_FALSE(decode_join(without_last(encode(join))).has_value());
+
+  const Welcome welcome{0xfedcba9876543210, {person(1), person(2)}, {{}, address(2)}};
+  CHECK(decode_welcome(encode(welcome)) == welcome);
+  Bytes longer = encode(welcome);
+  longer.push_back({});
+  CHECK_FALSE(decode_welcome(longer).has_value());
+  // A world of four thousand million needs no memory until its bytes are there.
+  CHECK_FALSE(decode_welcome(Writer().u64(1).u32(0xffffffff).take()).has_value());
+
+  const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
+  REQUIRE(failure.has_value());
+  CHECK(failure->code == ErrorCode::timeout);
+  CHECK(failure->peer == 3u);
+  CHECK(failure->text == "rank 3 is late");
+  CHECK_FALSE(decode_failure(encode(Failure{ErrorCode::timeout, {}, ""}))->peer.has_value());
+  CHECK_FALSE(decode_failure(encode(Failure{ErrorCode(99), {}, ""})).has_value());
+  CHECK(decode_failure(encode(Failure{ErrorCode::system, {}, std::string(100'000, 'x')}))->text.size() ==
+        longest_text);
+
+  CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
+  CHECK_FALSE(decode_lane({}).has_value());
+}
+
+TEST_CASE("wire: a frame is 16 bytes and its body, and its kind is known") {
+  Bytes bytes = encode(Message{Kind::dial, 5, 2, encode_lane(1)});
+  REQUIRE(bytes.size() == head_bytes + 2);
+  const auto head = decode_head(std::span<const std::byte>(bytes).first<head_bytes>());
+  REQUIRE(head.has_value());
+  CHECK(head->kind == Kind::dial);
+  CHECK(head->from == 5);
+  CHECK(head->to == 2);
+  CHECK(head->body_bytes == 2);
+  bytes[4] = std::byte(77);
+  CHECK_FALSE(decode_head(std::span<const std::byte>(bytes).first<head_bytes>()).has_value());
+}
