@@ -43,10 +43,12 @@ rondo::Result<void> right(Model<T>& model, std::span<const T> parameters, const 
 // One rank: the gradient, and the parameters after a step of SGD along it.
 template <class T>
 rondo::Result<std::vector<T>> one_rank(const Share& share, const std::string& job, const Way<T>& way) {
-  auto communicator = rondo::Communicator::create({.rank = share.rank,
-                                                   .world = share.world,
-                                                   .root = "unix:@" + job,
-                                                   .secret = "the law of data parallelism"});
+  rondo::Options options;
+  options.rank = share.rank;
+  options.world = share.world;
+  options.root = "unix:@" + job;
+  options.secret = "the law of data parallelism";
+  auto communicator = rondo::Communicator::create(options);
   if (!communicator) return communicator.error();
   Model<T> model(shape, gemm_openblas<T>() ? gemm_openblas<T>() : gemm_reference<T>);
   auto parameters = initial_parameters<T>(shape, 1);
@@ -75,7 +77,8 @@ std::vector<T> outcome(uint32_t world, uint32_t micro_batches, const Way<T>& way
       results[rank] = one_rank<T>({rank, world, micro_batches, 1, sequences}, job, way);
     });
   for (std::thread& rank : ranks) rank.join();
-  for (const auto& result : results) REQUIRE_MESSAGE(result->ok(), result->error().message);
+  for (const auto& result : results)
+    if (!result->ok()) FAIL(result->error().message);
   if (same_bits)
     for (const auto& result : results) CHECK(**result == **results[0]);
   return **results[0];
