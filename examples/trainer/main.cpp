@@ -12,15 +12,17 @@
 
 namespace {
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> caught{0};  // the signal that asks to stop
+static_assert(std::atomic<int>::is_always_lock_free);
 
-// The first Ctrl-C asks all ranks to stop after the step under way, the second ends the process at once.
-void stop_at_ctrl_c() {
+// The first Ctrl-C (which a launcher passes on as SIGTERM) asks all ranks to stop after the step under way,
+// the second ends the process at once.
+void stop_when_asked() {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
+  action.sa_handler = [](int signal) { caught.store(signal, std::memory_order_relaxed); };
   action.sa_flags = int(SA_RESETHAND) | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 int fail(const rondo::Error& error) {
@@ -38,15 +40,15 @@ int main(int argc, char** argv) {
   const auto choice = trainer::choose_gemm<float>();
   auto communicator = rondo::Communicator::from_environment();
   if (!communicator) return fail(communicator.error());
-  stop_at_ctrl_c();
+  stop_when_asked();
   if (choice.warning && communicator->rank() == 0) fmt::print(stderr, "WARNING: {}\n", *choice.warning);
 
-  const auto outcome = trainer::train(*communicator, options, choice.gemm, interrupted);
+  const auto outcome = trainer::train(*communicator, options, choice.gemm, caught);
   if (!outcome) return fail(outcome.error());
   switch (*outcome) {
     case trainer::Outcome::finished:
       return EXIT_SUCCESS;
     case trainer::Outcome::interrupted:
-      return 128 + SIGINT;
+      return 128 + (caught.load() ? caught.load() : SIGINT);  // or another rank was asked
   }
 }

@@ -54,9 +54,9 @@ rondo::Result<void> Report::plot() const {
   plot::Series each{"training, each step", "#b9d3ea", {}, 1};
   plot::Series mean{"training, mean of 25 steps", plot::colours[0], {}, 2.5};
   for (size_t i = 0; i < losses_.size(); i++) {
-    const size_t side = std::min({reach, i, losses_.size() - 1 - i});
-    const auto middle = losses_.begin() + long(i), first = middle - long(side),
-               last = middle + long(side) + 1;
+    // At the start, where the loss falls fast, only as far forward as back.
+    const size_t before = std::min(reach, i), after = std::min(before, losses_.size() - 1 - i);
+    const auto first = losses_.begin() + long(i - before), last = losses_.begin() + long(i + after) + 1;
     each.points.push_back({double(i + 1), losses_[i]});
     mean.points.push_back({double(i + 1), std::accumulate(first, last, 0.0) / double(last - first)});
   }

@@ -63,7 +63,7 @@ class Training {
   std::string parameter_digest() const {
     return sha256_of({reinterpret_cast<const char*>(parameters_.data()), parameters_.size() * sizeof(float)});
   }
-  Result<Outcome> run(const std::atomic<bool>& interrupt);
+  Result<Outcome> run(const std::atomic<int>& interrupt);
 
  private:
   void introduce() const;
@@ -118,11 +118,11 @@ Result<bool> Training::step(uint64_t number, bool stop) {
   return done->stop;
 }
 
-Result<Outcome> Training::run(const std::atomic<bool>& interrupt) {
+Result<Outcome> Training::run(const std::atomic<int>& interrupt) {
   if (report_) introduce();
   const auto start = Clock::now();
   for (uint64_t number = 0; number < options_.steps; number++) {
-    const auto stop = step(number, interrupt.load(std::memory_order_relaxed));
+    const auto stop = step(number, interrupt.load(std::memory_order_relaxed) != 0);
     if (!stop) return stop.error();
     if (!*stop) continue;
     if (report_) {
@@ -155,7 +155,7 @@ Result<void> Training::finish(Seconds duration) {
 }  // namespace
 
 Result<Outcome> train(Communicator& communicator, const TrainOptions& options, Gemm<float> gemm,
-                      const std::atomic<bool>& interrupt) {
+                      const std::atomic<int>& interrupt) {
   auto ready = prepare(options, communicator.rank());
   std::vector<Fact> facts{{"command line", options.agreed()},
                           {"text", ready ? ready->corpus.text().sha256 : ""}};

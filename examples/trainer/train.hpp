@@ -11,9 +11,9 @@ namespace trainer {
 
 enum class Outcome : uint8_t { finished, interrupted };
 
-/// Collective: every rank calls it with the same options (checked). When `interrupt` becomes true on any rank
-/// all stop after the step under way; rank 0 then leaves the log and the plot up to there.
+/// Collective: every rank calls it with the same options (checked). When `interrupt` is no longer 0 on
+/// some rank, all stop after the step under way; rank 0 then leaves the log and the plot up to there.
 rondo::Result<Outcome> train(rondo::Communicator& communicator, const TrainOptions& options, Gemm<float> gemm,
-                             const std::atomic<bool>& interrupt);
+                             const std::atomic<int>& interrupt);
 
 }  // namespace trainer
