@@ -1,4 +1,5 @@
-// Where a chunk lies in each buffer, in elements. A chunk may be empty; neighbours differ by at most one element.
+// Where a chunk lies in each buffer, in elements. A chunk may be empty; neighbours differ by at most one
+// element.
 #pragma once
 #include <cassert>
 
@@ -6,8 +7,9 @@
 
 namespace rondo::schedule {
 
-/// Places the chunks of one rank's call. `count` is the whole vector: the input of a reduce_scatter, the output
-/// of an all_gather. A shard buffer (reduce_scatter's output, all_gather's input) holds only chunk `rank`, at 0.
+/// Places the chunks of one rank's call. `count` is the whole vector: the input of a reduce_scatter, the
+/// output of an all_gather. A shard buffer (reduce_scatter's output, all_gather's input) holds only chunk
+/// `rank`, at 0.
 class Layout {
  public:
   Layout(Operation operation, uint64_t count, uint32_t chunks, Rank rank) noexcept
@@ -29,7 +31,7 @@ class Layout {
   Operation operation_;
   uint64_t count_;
   uint32_t chunks_;
-  Rank rank_;
+  [[maybe_unused]] Rank rank_;  // only asserted
 };
 
 }  // namespace rondo::schedule
