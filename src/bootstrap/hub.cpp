@@ -179,7 +179,7 @@ void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& 
   members_[rank] = {channel, join, false};
   ++joined_;
   log::line(log::Level::debug, 0, "{} joined, {} of {}", describe(rank, other), joined_, setup_.world);
-  if (joined_ == setup_.world) return complete();
+  if (joined_ == setup_.world) return complete();  // a loss on the way is told right after
   if (const auto its_deadline = Clock::now() + milliseconds(join.remaining_ms);
       its_deadline < setup_.deadline) {
     setup_.deadline = its_deadline;
@@ -281,6 +281,13 @@ void Hub::lost(Rank rank, const std::string& why) {
                   phase_ == Phase::gathering ? " before all ranks had joined: it died or was killed"
                                              : " without leaving the job: it died or was killed"),
       rank};
+  later(setup_.context, loss_delay, [weak = weak_from_this(), rank, error] {
+    if (const auto self = weak.lock()) self->tell_loss(rank, error);
+  });
+}
+
+void Hub::tell_loss(Rank rank, const Error& error) {
+  if (phase_ == Phase::closed) return;
   if (phase_ == Phase::gathering) return fail(error);
   if (std::exchange(failure_told_, true)) return;
   const Message message = failure_message(rank, error);

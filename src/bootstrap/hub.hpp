@@ -40,6 +40,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   // Afterwards.
   void received(Rank from, const Message& message);
   void lost(Rank rank, const std::string& why);
+  void tell_loss(Rank rank, const Error& error);
   void tell_others(const Message& message);
   void tell_owner(const Message& message);
 

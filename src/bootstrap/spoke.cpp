@@ -176,17 +176,21 @@ void Spoke::welcomed(const Message& message) {
 }
 
 void Spoke::lost(const std::string& why) {
-  if (phase_ == Phase::joining)
-    return fail({ErrorCode::peer_lost,
-                 fmt::format("rank 0 at {} {} before all ranks had joined: it died or was killed",
-                             to_string(setup_.root), why),
-                 Rank(0)});
-  if (phase_ != Phase::running) return;
-  phase_ = Phase::alone;
+  if (phase_ != Phase::joining && phase_ != Phase::running) return;
+  const bool joining = std::exchange(phase_, Phase::alone) == Phase::joining;
+  deadline_timer_.cancel();
   const Error error{
       ErrorCode::peer_lost,
-      fmt::format("{} {} without leaving the job: it died or was killed", describe(0, root_), why), Rank(0)};
-  if (const auto owner = owner_.lock()) owner->deliver(failure_message(0, error));
+      joining ? fmt::format("rank 0 at {} {} before all ranks had joined: it died or was killed",
+                            to_string(setup_.root), why)
+              : fmt::format("{} {} without leaving the job: it died or was killed", describe(0, root_), why),
+      Rank(0)};
+  later(setup_.context, loss_delay, [weak = weak_from_this(), joining, error] {
+    const auto self = weak.lock();
+    if (!self || self->phase_ != Phase::alone) return;
+    if (joining) return self->fail(error);
+    if (const auto owner = self->owner_.lock()) owner->deliver(failure_message(0, error));
+  });
 }
 
 void Spoke::fail(const Error& error) {

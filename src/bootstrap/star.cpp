@@ -4,6 +4,13 @@
 
 namespace rondo::bootstrap {
 
+void later(asio::io_context& context, milliseconds delay, std::function<void()> call) {
+  const auto timer = std::make_shared<asio::steady_timer>(context, delay);
+  timer->async_wait([timer, call = std::move(call)](const asio::error_code& error) {
+    if (!error) call();
+  });
+}
+
 Message failure_message(Rank from, const Error& error) {
   return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message})};
 }

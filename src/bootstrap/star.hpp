@@ -55,6 +55,11 @@ struct StarSetup {
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
 std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
 
+/// A dying process closes its connections a moment before its parent can see that it is dead. Others must not
+/// learn of it, and end because of it, before the launcher knows who was first.
+inline constexpr milliseconds loss_delay{30};
+void later(asio::io_context& context, milliseconds delay, std::function<void()> call);
+
 Message failure_message(Rank from, const Error& error);
 /// Without a secret only this machine's own addresses will do.
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);

@@ -1,8 +1,9 @@
-// The rondo command. Every subcommand is one file that registers itself; its action runs after parsing.
+// The rondo command. Every subcommand is added by one function, which says what to do when it is chosen.
 #include <CLI/CLI.hpp>
 #include <functional>
 
 #include "cli/bench/bench.hpp"
+#include "cli/explain.hpp"
 #include "cli/run.hpp"
 
 int main(int argc, char** argv) {
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   std::function<int()> action;
   rondo::cli::add_run(app, action);
   rondo::cli::add_bench(app, arguments, action);
+  rondo::cli::add_explain(app, action);
   try {
     app.parse(rondo::cli::protect_separator(arguments));
   } catch (const CLI::ParseError& error) {

@@ -1,4 +1,4 @@
-#include "supervisor.hpp"
+#include "cli/supervisor.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 
 #include "base/clock.hpp"
 #include "bootstrap/person.hpp"
-#include "output.hpp"
-#include "processes.hpp"
-#include "rank_environment.hpp"
+#include "cli/output.hpp"
+#include "cli/processes.hpp"
+#include "cli/rank_environment.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -25,6 +25,7 @@ namespace {
 // After the first failure the others may report what they noticed, then they are asked to end, then they are
 // killed. All that, and the sweep, must fit into the two seconds within which everything is gone.
 constexpr milliseconds report_grace{700}, end_grace{500}, sweep_patience{1500};
+constexpr milliseconds signal_overrules{30};
 constexpr int exit_timeout = 124, exit_not_executable = 127, exit_no_process = 1;
 
 std::string describe_end(int status) {
@@ -33,6 +34,11 @@ std::string describe_end(int status) {
   return fmt::format("signal {} ({})", WTERMSIG(status), name ? name : "?");
 }
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// abort() is how many programs react to an error.
+bool is_cause(int status) {
+  return WIFSIGNALED(status) && WTERMSIG(status) != SIGABRT && WTERMSIG(status) != SIGPIPE;
+}
 
 enum class Source : uint32_t { lifeline, signal, end_of_rank, pipe, outlet };
 
@@ -185,10 +191,20 @@ class Supervisor {
       unwatch(ranks_[rank].process.handle.get());
       ranks_[rank].process.handle = Descriptor();
       --running_;
-      if (code_of(status) != 0)
-        end_job(Stage::report, code_of(status),
-                fmt::format("rank {} failed first: {}", rank, describe_end(status)));
+      if (code_of(status) != 0) failed(rank, status);
     }
+  }
+
+  // A rank that is killed closes its connections just before its end can be seen here. One that notices and
+  // exits may then seem to have been first: a signal that comes within a moment of an exit is the cause.
+  void failed(size_t rank, int status) {
+    const auto now = Clock::now();
+    const bool overrules = exit_named_at_ && now < *exit_named_at_ + signal_overrules && is_cause(status);
+    if (overrules) ending_ = false;
+    if (!ending_ && WIFEXITED(status)) exit_named_at_ = now;
+    if (overrules) exit_named_at_.reset();
+    end_job(Stage::report, code_of(status),
+            fmt::format("rank {} failed first: {}", rank, describe_end(status)));
   }
 
   // ---- The end. The first reason counts; a later one can only hurry it.
@@ -322,6 +338,7 @@ class Supervisor {
   size_t running_ = 0;
   Stage stage_ = Stage::run;
   TimePoint stage_ends_{};
+  std::optional<TimePoint> exit_named_at_;  // when a rank's exit became the reason of the end
   bool ending_ = false, front_gone_ = false;
   int code_ = 0;
   std::string last_words_;

@@ -6,9 +6,9 @@
 //    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps
 //    that read or write what it overwrites).
 //  - A send is complete when the receiver has released it.
+//  - A copy of a chunk onto itself (a shard that is in place already) does nothing.
 //  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over
-//  windows
-//    of segments.
+//    windows of segments.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -55,6 +55,35 @@ struct Shape {
   uint32_t world = 1;
   Rank root = 0;
 };
+
+constexpr std::string_view name_of(StepKind kind) noexcept {
+  switch (kind) {
+    case StepKind::send:
+      return "send";
+    case StepKind::recv:
+      return "recv";
+    case StepKind::recv_reduce:
+      return "recv_reduce";
+    case StepKind::copy:
+      return "copy";
+    case StepKind::reduce:
+      return "reduce";
+  }
+  return "?";
+}
+constexpr std::string_view name_of(Buffer buffer) noexcept {
+  switch (buffer) {
+    case Buffer::none:
+      return "none";
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::accumulator:
+      return "accumulator";
+  }
+  return "?";
+}
 
 enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
 enum class Algorithm : uint8_t { ring, dissemination };

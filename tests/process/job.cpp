@@ -1,0 +1,76 @@
+// Jobs of real processes that die, come too late or are not launched by rondo at all.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+
+#include "bootstrap/handshake.hpp"
+#include "command.hpp"
+
+using namespace rondo::test;
+
+namespace {
+
+Ended run_members(int ranks, std::vector<std::string> arguments,
+                  const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> words{RONDO_EXE,   "run", "-n", std::to_string(ranks),
+                                 "--timeout", "15",  "--", MEMBER_EXE};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run(words, environment);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("process: the ranks of rondo run find each other") {
+  const auto ended = run_members(4, {"leave"});
+  CHECK(ended.code == 0);
+  const auto out = lines(ended.out);
+  CHECK(std::set<std::string>(out.begin(), out.end()) ==
+        std::set<std::string>{"[0] joined 4", "[1] joined 4", "[2] joined 4", "[3] joined 4"});
+  CHECK(ended.err == "");
+}
+
+TEST_CASE("process: a death is told to every other rank by name, rank 0's too") {
+  using Death = std::tuple<int, std::string, std::string>;
+  for (const auto& [rank, how, end] : {Death(2, "kill", "signal 9 (KILL)"),
+                                       Death(0, "kill", "signal 9 (KILL)"), Death(1, "exit", "exit 7")}) {
+    const auto ended = run_members(4, {"die", std::to_string(rank), how});
+    CHECK(last_line(ended.err) == fmt::format("rondo run: rank {} failed first: {}", rank, end));
+    CHECK(ended.seconds < 2);
+    for (int other = 0; other < 4; ++other) {
+      if (other == rank) continue;
+      CAPTURE(ended.out);
+      CHECK(has(ended.out, fmt::format("[{}] told: {} rank {} (pid ", other, rank, rank)));
+    }
+  }
+}
+
+TEST_CASE("process: a rank that never joins is named at the init timeout") {
+  const auto ended = run_members(4, {"absent", "2"}, {"RONDO_INIT_TIMEOUT=3"});
+  CHECK(ended.code == 5);
+  CHECK(ended.seconds > 2.5);
+  CHECK(ended.seconds < 3.5 + 1.5);  // the launcher's grace for the absent one comes on top
+  for (const char* rank : {"[0] ", "[1] ", "[3] "})
+    CHECK(has(ended.err, std::string(rank) + "not joined: rank 2 of 4 did not join within 3.0 s"));
+}
+
+TEST_CASE("process: torchrun's variables are enough on one machine") {
+  const std::string port = std::to_string(20000 + rondo::bootstrap::random_number() % 10000);
+  const auto environment = [&](int rank) {
+    return std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                                    "MASTER_PORT=" + port};
+  };
+  Command zero({MEMBER_EXE, "leave"}, environment(0)), one({MEMBER_EXE, "leave"}, environment(1));
+  CHECK(zero.wait().code == 0);
+  CHECK(one.wait().code == 0);
+}
+
+TEST_CASE("process: a wrong environment is said before anything is tried") {
+  const auto ended = run({MEMBER_EXE}, {"RANK=0", "WORLD_SIZE=2", "RONDO_INIT_TIMEOUT=abc"});
+  CHECK(ended.code == 4);
+  CHECK(has(ended.err, "RONDO_INIT_TIMEOUT=abc"));
+  CHECK(ended.seconds < 1);
+}

@@ -1,0 +1,61 @@
+// A rank for the process tests: joins the job of its environment and says what happens to it.
+//   member wait             until it is told of a failure (exit 3), 10 s at most (exit 0)
+//   member leave            leaves at once
+//   member die RANK HOW     as wait, but RANK ends after 200 ms: "kill" by SIGKILL, "exit" with 7 without
+//   leaving member absent RANK      as wait, but RANK never joins
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "base/environment.hpp"
+#include "bootstrap/job.hpp"
+#include "bootstrap/service.hpp"
+
+using namespace rondo;
+
+namespace {
+
+class Teller : public bootstrap::Handler {
+ public:
+  void connected(Rank, uint16_t, Result<Descriptor>) noexcept override {}
+  void failed(const Error& error) noexcept override { failure_.set_value(error); }
+  std::future<Error> failure() { return failure_.get_future(); }
+
+ private:
+  std::promise<Error> failure_;
+};
+
+int wait_for_failure(std::future<Error> failure) {
+  if (failure.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return 0;
+  const Error error = failure.get();
+  std::printf("told: %d %s\n", int(error.peer.value_or(999)), error.message.c_str());
+  return 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "wait";
+  const Rank chosen = argc > 2 ? Rank(std::atoi(argv[2])) : 999;
+  ::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const auto options = resolve({}, process_environment);
+  if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;
+  if (mode == "absent" && options->rank == chosen) return ::pause();
+  Teller teller;
+  auto failure = teller.failure();
+  auto job = bootstrap::Job::join(*options, bootstrap::Service::instance(), teller);
+  if (!job) return std::fprintf(stderr, "not joined: %s\n", job.error().message.c_str()), 5;
+  std::printf("joined %u\n", (*job)->local_world());
+  if (mode == "leave") return 0;
+  if (mode == "die" && (*job)->rank() == chosen) {
+    std::this_thread::sleep_for(milliseconds(200));
+    if (std::strcmp(argv[3], "kill") == 0) ::kill(::getpid(), SIGKILL);
+    ::_exit(7);
+  }
+  return wait_for_failure(std::move(failure));
+}
