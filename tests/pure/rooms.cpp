@@ -58,6 +58,7 @@ const std::vector<Room> rooms{
     {"src/cli/rank_environment.", {"cli/", "rondo/", "base/", "bootstrap/"}},
     {"src/cli/supervisor.", {"cli/", "rondo/", "base/", "bootstrap/"}},
     {"src/cli/", {"cli/", "rondo/", "base/"}},
+    {"src/plot/", {"plot.hpp"}},
     {"examples/",
      {""},
      {"base/", "schedule/", "engine/", "bootstrap/", "communicator/", "cli/", "transport/", "kernels/"}},

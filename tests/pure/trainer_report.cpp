@@ -20,7 +20,7 @@ namespace {
 struct Folder {
   std::string path;
   Folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "rondo-trainer-XXXXXX";
+    std::string pattern = std::filesystem::temp_directory_path() / "trainer-test-XXXXXX";
     path = ::mkdtemp(pattern.data());
   }
   ~Folder() { std::filesystem::remove_all(path); }
