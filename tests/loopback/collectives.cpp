@@ -169,6 +169,15 @@ TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   }
 }
 
+TEST_CASE("collectives over sockets whose kernel buffers hold far less than a window") {
+  for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny}) {
+    World world = World::over_sockets(4, kind);
+    run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, 300'000, true, 0, 0},
+                             {Operation::reduce_scatter, Reduction::max, 300'000, false, 1, 0},
+                             {Operation::all_gather, Reduction::sum, 300'000, false, 1, 0}});
+  }
+}
+
 TEST_CASE("collectives with slots so small that every call has many windows") {
   for (const uint32_t n : {2u, 3u, 5u, 8u}) {
     World world = World::over_sockets(n, SocketKind::tcp4, {.slot_bytes = 64, .slots = 2, .call_bytes = 100});

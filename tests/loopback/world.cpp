@@ -19,6 +19,12 @@ void make_nonblocking(int fd) {
   REQUIRE(::fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
 }
 
+void shrink_buffers(int fd) {
+  const int few = 16 << 10;  // much less, and TCP crawls from one window probe to the next
+  REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &few, sizeof few) == 0);
+  REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof few) == 0);
+}
+
 Descriptor loopback_listener(int family) {
   Descriptor listener(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!listener) return {};
@@ -40,9 +46,12 @@ Descriptor loopback_listener(int family) {
 bool has_ipv6_loopback() { return bool(loopback_listener(AF_INET6)); }
 
 std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind) {
-  if (kind == SocketKind::unix_pair) {
+  const bool tiny = kind == SocketKind::tcp4_tiny || kind == SocketKind::unix_tiny;
+  if (kind == SocketKind::unix_pair || kind == SocketKind::unix_tiny) {
     int pair[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+    for (const int fd : pair)
+      if (tiny) shrink_buffers(fd);
     return {Descriptor(pair[0]), Descriptor(pair[1])};
   }
   const int family = kind == SocketKind::tcp6 ? AF_INET6 : AF_INET;
@@ -55,8 +64,10 @@ std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind) {
   REQUIRE(::connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
   Descriptor accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   REQUIRE(bool(accepted));
-  make_nonblocking(dialled.get());
-  make_nonblocking(accepted.get());
+  for (const int fd : {dialled.get(), accepted.get()}) {
+    make_nonblocking(fd);
+    if (tiny) shrink_buffers(fd);
+  }
   return {std::move(dialled), std::move(accepted)};
 }
 
