@@ -31,7 +31,7 @@ Waiter::Budget Waiter::budget_for(uint32_t ranks_here) {
   const int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
   const bool crowded = int64_t(ranks_here) > cores;
   return {.spin = microseconds(crowded ? 0 : 2),
-          .yield = microseconds(crowded && yields_to_nobody() ? 50 : 4000)};
+          .yield = microseconds(crowded && yields_to_nobody() ? 50 : 600)};
 }
 
 Result<std::unique_ptr<Waiter>> Waiter::make(Budget budget) {
