@@ -1,5 +1,5 @@
-// A link is a one-way pipe between two ranks that only moves bytes. Its ends are Tx and Rx. What a link can do
-// beyond that is data (LinkCaps); every function below works on every link.
+// A link is a one-way pipe between two ranks that only moves bytes. Its ends are Tx and Rx. What a link can
+// do beyond that is data (LinkCaps); every function below works on every link.
 //
 // Threads: only the communicator's driver calls these, except close(). None blocks, throws or allocates.
 #pragma once
@@ -38,11 +38,13 @@ class Endpoint {
 
 class Tx : public Endpoint {
  public:
-  // Memory in which to produce the next `bytes` (at most slot_bytes); empty: no credit now.
+  // Memory in which to produce the next bytes of the stream: at most slot_bytes, and less than asked for when
+  // a block has that much room left; at least 256 bytes where as much was asked for. Empty: no credit now.
   virtual std::span<std::byte> acquire(size_t bytes) noexcept = 0;
   // The first `bytes` of the acquired memory are the next of the stream.
   virtual void commit(size_t bytes) noexcept = 0;
-  // Bytes accepted from the caller's own memory, maybe fewer than offered; 0: no credit now.
+  // Bytes accepted from the caller's own memory, maybe fewer than offered; 0: no credit now. Unlike acquire,
+  // which has `slots` blocks whatever the peer does, it may depend on the peer's reading for any byte.
   virtual size_t send(View source) noexcept = 0;
   // Position in the stream before which all sources are the caller's again.
   virtual uint64_t completed() const noexcept = 0;
@@ -68,8 +70,8 @@ class Fabric {
     Rx* rx = nullptr;
   };
   virtual ~Fabric() = default;
-  // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under way.
-  // The doorbell rings when it is done. The endpoints live as long as the fabric.
+  // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
+  // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;
   // Any thread: closes every link.
   virtual void close() noexcept = 0;

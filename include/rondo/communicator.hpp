@@ -1,6 +1,7 @@
 // rondo::Communicator: collective operations among the ranks of a job.
 #pragma once
 #include <chrono>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,25 +12,31 @@
 
 namespace rondo {
 
+namespace engine {
+struct Call;
+}
+
 /// Per-call settings.
 struct CallOptions {
   std::optional<std::chrono::milliseconds> timeout;  ///< of this call; else the communicator's
 };
 
-/// What this rank has sent since its communicator was made. Payload is user data (or partials of it); headers are
-/// all that Rondo adds. A full-width ring all-reduce of m bytes sends exactly 2(N-1)m payload bytes over all ranks.
+/// What this rank has sent since its communicator was made. Payload is user data (or partials of it); headers
+/// are all that Rondo adds. A full-width ring all-reduce of m bytes sends exactly 2(N-1)m payload bytes over
+/// all ranks.
 struct Counters {
   uint64_t operations = 0, payload_bytes_sent = 0, header_bytes_sent = 0;
 };
 
-/// The ranks of a job and the operations among them. Move-only; destruction is local (never waits for peers) and
-/// takes well under a second. Operations block until this rank's part is complete and its buffers are its own
-/// again; every rank must call the same operations in the same order. Any thread may call; calls on one
-/// communicator run one after another. After an operation has failed the communicator is failed: every later
-/// call returns `aborted` with the first error's text, and the buffers of the failed call are undefined.
+/// The ranks of a job and the operations among them. Move-only; destruction is local (never waits for peers)
+/// and takes well under a second. Operations block until this rank's part is complete and its buffers are its
+/// own again; every rank must call the same operations in the same order. Any thread may call; calls on one
+/// communicator run one after another. An error fails the communicator on every rank: a rank that learns of
+/// it between two calls gets it from its next call, every call after that returns `aborted` with the first
+/// error's text. The buffers of a failed call are undefined.
 ///
-/// Counts may be anything, 0 and fewer than ranks included. Buffers of one call must be equal or disjoint where
-/// in-place is allowed, disjoint elsewhere; a partial overlap is refused before anything is sent.
+/// Counts may be anything, 0 and fewer than ranks included. Buffers of one call must be equal or disjoint
+/// where in-place is allowed, disjoint elsewhere; a partial overlap is refused before anything is sent.
 class Communicator {
  public:
   /// Joins the job described by the environment of `rondo run` or torchrun; options given in code win.
@@ -49,40 +56,41 @@ class Communicator {
   Extent shard(uint64_t count) const noexcept { return rondo::shard(count, world(), rank()); }
   Counters counters() const noexcept;
 
-  /// Fails every pending and later call on this communicator, here and on the peers, with `aborted`. Any thread;
-  /// idempotent; never waits for peers.
+  /// Fails every pending and later call on this communicator, here and on the peers, with `aborted`. Any
+  /// thread; idempotent; never waits for peers.
   void abort() noexcept;
 
   /// data[i] = reduction over ranks of data[i].
-  template <Element T>
-  Result<void> all_reduce(std::span<T> data, Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
+  template <Element T, size_t N>
+  Result<void> all_reduce(std::span<T, N> data, Reduction reduction = Reduction::sum,
+                          const CallOptions& call = {}) {
     return all_reduce(data.data(), data.data(), data.size(), data_type_of<T>, reduction, call);
   }
   /// output[i] = reduction over ranks of input[i]; the sizes must be equal.
-  template <Element T>
-  Result<void> all_reduce(std::span<const T> input, std::span<T> output, Reduction reduction = Reduction::sum,
-                          const CallOptions& call = {}) {
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> all_reduce(std::span<In, N> input, std::span<T, M> output,
+                          Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
     if (auto fits = same_size("all_reduce", input.size(), output.size()); !fits) return fits;
     return all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
   }
   /// output = this rank's shard of the reduction over ranks of input; output.size() must be
   /// shard(input.size()).count. In place when output is that shard of input.
-  template <Element T>
-  Result<void> reduce_scatter(std::span<const T> input, std::span<T> output, Reduction reduction = Reduction::sum,
-                              const CallOptions& call = {}) {
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> reduce_scatter(std::span<In, N> input, std::span<T, M> output,
+                              Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
     if (auto fits = same_size("reduce_scatter", shard(input.size()).count, output.size()); !fits) return fits;
     return reduce_scatter(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
   }
   /// output = every rank's input, one after another in rank order; input.size() must be
   /// shard(output.size()).count. In place when input is that shard of output.
-  template <Element T>
-  Result<void> all_gather(std::span<const T> input, std::span<T> output, const CallOptions& call = {}) {
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<void> all_gather(std::span<In, N> input, std::span<T, M> output, const CallOptions& call = {}) {
     if (auto fits = same_size("all_gather", shard(output.size()).count, input.size()); !fits) return fits;
     return all_gather(input.data(), output.data(), output.size(), data_type_of<T>, call);
   }
   /// data = root's data on every rank.
-  template <Element T>
-  Result<void> broadcast(std::span<T> data, Rank root = 0, const CallOptions& call = {}) {
+  template <Element T, size_t N>
+  Result<void> broadcast(std::span<T, N> data, Rank root = 0, const CallOptions& call = {}) {
     return broadcast(data.data(), data.size(), data_type_of<T>, root, call);
   }
   /// Returns when every rank has called it.
@@ -91,8 +99,8 @@ class Communicator {
   // The same, untyped: `count` is that of the whole vector, in elements.
   Result<void> all_reduce(const void* input, void* output, size_t count, DataType type, Reduction reduction,
                           const CallOptions& call = {});
-  Result<void> reduce_scatter(const void* input, void* output, size_t count, DataType type, Reduction reduction,
-                              const CallOptions& call = {});
+  Result<void> reduce_scatter(const void* input, void* output, size_t count, DataType type,
+                              Reduction reduction, const CallOptions& call = {});
   Result<void> all_gather(const void* input, void* output, size_t count, DataType type,
                           const CallOptions& call = {});
   Result<void> broadcast(void* data, size_t count, DataType type, Rank root, const CallOptions& call = {});
@@ -100,6 +108,7 @@ class Communicator {
  private:
   class State;
   explicit Communicator(std::unique_ptr<State> state) noexcept;
+  Result<void> run(const engine::Call& call, const CallOptions& options);
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
 
   std::unique_ptr<State> state_;

@@ -11,11 +11,12 @@ namespace rondo {
 struct Options {
   std::optional<Rank> rank;       ///< RONDO_RANK, else RANK
   std::optional<uint32_t> world;  ///< RONDO_WORLD, else WORLD_SIZE
-  std::string root;       ///< RONDO_ROOT: where rank 0 is found: "host:port", "unix:@name" or "file:/path";
-                          ///< else MASTER_ADDR : MASTER_PORT + 1
-  std::string secret;     ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
-  std::string transport;  ///< RONDO_TRANSPORT: "auto" or "tcp"
-  std::string algorithm;  ///< RONDO_ALGORITHM: "auto" or "ring"
+  std::string root;  ///< RONDO_ROOT: where rank 0 is found: "host:port", "unix:@name" or "file:/path";
+                     ///< else MASTER_ADDR : MASTER_PORT + 1
+  std::string
+      secret;  ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
+  std::string transport;                                  ///< RONDO_TRANSPORT: "auto" or "tcp"
+  std::string algorithm;                                  ///< RONDO_ALGORITHM: "auto" or "ring"
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60
   std::optional<std::chrono::milliseconds> timeout;       ///< RONDO_TIMEOUT in seconds: of one operation; 300
 };

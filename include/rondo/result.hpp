@@ -22,13 +22,20 @@ enum class ErrorCode : uint8_t {
 
 constexpr std::string_view name_of(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::invalid_argument: return "invalid_argument";
-    case ErrorCode::timeout: return "timeout";
-    case ErrorCode::peer_lost: return "peer_lost";
-    case ErrorCode::mismatch: return "mismatch";
-    case ErrorCode::refused: return "refused";
-    case ErrorCode::aborted: return "aborted";
-    case ErrorCode::system: return "system";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::timeout:
+      return "timeout";
+    case ErrorCode::peer_lost:
+      return "peer_lost";
+    case ErrorCode::mismatch:
+      return "mismatch";
+    case ErrorCode::refused:
+      return "refused";
+    case ErrorCode::aborted:
+      return "aborted";
+    case ErrorCode::system:
+      return "system";
   }
   return "?";
 }

@@ -14,8 +14,8 @@ namespace rondo {
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
 
-/// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument, naming
-/// the variable, its value and what it may be.
+/// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument,
+/// naming the variable, its value and what it may be.
 Result<Options> resolve(const Options& in_code, const Lookup& lookup);
 /// Checks `options` alone: fills in the defaults, reads nothing.
 Result<Options> complete(const Options& options);

@@ -11,11 +11,16 @@ std::atomic<Level> threshold{Level::warn};
 
 std::string_view name_of(Level level) {
   switch (level) {
-    case Level::error: return "error";
-    case Level::warn: return "warning";
-    case Level::info: return "info";
-    case Level::debug: return "debug";
-    case Level::trace: return "trace";
+    case Level::error:
+      return "error";
+    case Level::warn:
+      return "warning";
+    case Level::info:
+      return "info";
+    case Level::debug:
+      return "debug";
+    case Level::trace:
+      return "trace";
   }
   return "?";
 }

@@ -1,4 +1,5 @@
-// Log lines to standard error: "rondo[rank] level: text". The level is RONDO_LOG (error warn info debug trace; warn).
+// Log lines to standard error: "rondo[rank] level: text". The level is RONDO_LOG (error warn info debug
+// trace; warn).
 #pragma once
 #include <fmt/format.h>
 

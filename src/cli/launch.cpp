@@ -1,4 +1,4 @@
-#include "launch.hpp"
+#include "cli/launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
-#include "processes.hpp"
-#include "supervisor.hpp"
+#include "cli/processes.hpp"
+#include "cli/supervisor.hpp"
 
 namespace rondo::cli {
 namespace {

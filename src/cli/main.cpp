@@ -1,20 +1,25 @@
-// The rondo command. Every subcommand is one file that registers itself; its action runs after parsing.
+// The rondo command. Every subcommand is added by one function, which says what to do when it is chosen.
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "run.hpp"
+#include "cli/bench/bench.hpp"
+#include "cli/explain.hpp"
+#include "cli/run.hpp"
 
 int main(int argc, char** argv) {
   constexpr int usage_error = 2;
   CLI::App app("Rondo: collective communication for trainers in C++", "rondo");
   app.set_version_flag("--version", "rondo " RONDO_VERSION);
   app.require_subcommand(1);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
   std::function<int()> action;
   rondo::cli::add_run(app, action);
+  rondo::cli::add_bench(app, arguments, action);
+  rondo::cli::add_explain(app, action);
   try {
-    app.parse(rondo::cli::protect_separator({argv + 1, argv + argc}));
+    app.parse(rondo::cli::protect_separator(arguments));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : usage_error;
+    return app.exit(error) == 0 ? 0 : usage_error;  // 0: help was asked for
   }
   return action();
 }

@@ -1,4 +1,4 @@
-#include "output.hpp"
+#include "cli/output.hpp"
 
 #include <limits.h>
 #include <poll.h>

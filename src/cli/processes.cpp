@@ -1,4 +1,4 @@
-#include "processes.hpp"
+#include "cli/processes.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "rank_environment.hpp"
+#include "cli/rank_environment.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

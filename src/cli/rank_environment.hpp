@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch.hpp"
+#include "cli/launch.hpp"
 
 namespace rondo::cli {
 

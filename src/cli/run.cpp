@@ -1,10 +1,10 @@
-#include "run.hpp"
+#include "cli/run.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "launch.hpp"
+#include "cli/launch.hpp"
 
 namespace rondo::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "supervisor.hpp"
+#include "cli/supervisor.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 
 #include "base/clock.hpp"
 #include "bootstrap/person.hpp"
-#include "output.hpp"
-#include "processes.hpp"
-#include "rank_environment.hpp"
+#include "cli/output.hpp"
+#include "cli/processes.hpp"
+#include "cli/rank_environment.hpp"
 
 namespace rondo::cli {
 namespace {

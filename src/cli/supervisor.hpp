@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/descriptor.hpp"
-#include "launch.hpp"
+#include "cli/launch.hpp"
 
 namespace rondo::cli {
 

@@ -8,45 +8,64 @@ namespace {
 
 ActionKind single(StepKind kind) {
   switch (kind) {
-    case StepKind::send: return ActionKind::send;
-    case StepKind::recv: return ActionKind::recv;
-    case StepKind::recv_reduce: return ActionKind::recv_reduce;
-    case StepKind::copy: return ActionKind::copy;
-    case StepKind::reduce: return ActionKind::reduce;
+    case StepKind::send:
+      return ActionKind::send;
+    case StepKind::recv:
+      return ActionKind::recv;
+    case StepKind::recv_reduce:
+      return ActionKind::recv_reduce;
+    case StepKind::copy:
+      return ActionKind::copy;
+    case StepKind::reduce:
+      return ActionKind::reduce;
   }
   return ActionKind::copy;
 }
 
-bool reads(const Step& step, Buffer buffer, uint32_t chunk) {
-  if (step.source == buffer) {
-    const bool elsewhere = step.kind == StepKind::copy || step.kind == StepKind::reduce;
-    if ((elsewhere ? step.other : step.chunk) == chunk) return true;
+// How many steps read each chunk of the accumulator.
+class Readers {
+ public:
+  explicit Readers(std::span<const Step> steps) {
+    for (const Step& step : steps) {
+      const bool elsewhere = step.kind == StepKind::copy || step.kind == StepKind::reduce;
+      if (step.source == Buffer::accumulator) count(elsewhere ? step.other : step.chunk, step.chunks);
+      if (step.kind == StepKind::reduce && step.target == Buffer::accumulator) count(step.chunk, step.chunks);
+    }
   }
-  return step.kind == StepKind::reduce && step.target == buffer && step.chunk == chunk;
-}
+  bool one_each(const Step& step) const {
+    for (uint32_t chunk = step.chunk; chunk < step.chunk + step.chunks; chunk++)
+      if (chunk >= readers_.size() || readers_[chunk] != 1) return false;
+    return true;
+  }
+
+ private:
+  void count(uint32_t first, uint32_t chunks) {
+    if (readers_.size() < first + chunks) readers_.resize(first + chunks);
+    for (uint32_t chunk = first; chunk < first + chunks; chunk++) readers_[chunk]++;
+  }
+  std::vector<uint32_t> readers_;
+};
 
 // What `in` followed by `out` becomes, if they can be joined.
-std::optional<ActionKind> joined(const Step& in, const Step& out, std::span<const Step> all) {
+std::optional<ActionKind> joined(const Step& in, const Step& out, const Readers& accumulator) {
   if (!receives(in) || !sends(out) || out.source != in.target || out.chunk != in.chunk ||
       out.chunks != in.chunks)
     return std::nullopt;
   if (in.target == Buffer::output)
     return in.kind == StepKind::recv ? ActionKind::recv_copy_send : ActionKind::recv_reduce_copy_send;
-  if (in.kind != StepKind::recv_reduce) return std::nullopt;
-  const auto readers = std::ranges::count_if(
-      all, [&](const Step& step) { return reads(step, Buffer::accumulator, in.chunk); });
-  if (readers != 1) return std::nullopt;
+  if (in.kind != StepKind::recv_reduce || !accumulator.one_each(in)) return std::nullopt;
   return ActionKind::recv_reduce_send;
 }
 
 }  // namespace
 
 std::vector<Action> fuse(std::span<const Step> steps) {
+  const Readers accumulator(steps);
   std::vector<Action> actions;
   actions.reserve(steps.size());
   for (size_t i = 0; i < steps.size(); i++) {
     if (i + 1 < steps.size()) {
-      if (const auto kind = joined(steps[i], steps[i + 1], steps)) {
+      if (const auto kind = joined(steps[i], steps[i + 1], accumulator)) {
         actions.push_back({*kind, steps[i], steps[i + 1]});
         i++;
         continue;
@@ -59,6 +78,7 @@ std::vector<Action> fuse(std::span<const Step> steps) {
 
 std::vector<Action> unfused(std::span<const Step> steps) {
   std::vector<Action> actions;
+  actions.reserve(steps.size());
   for (const Step& step : steps) actions.push_back({single(step.kind), step, {}});
   return actions;
 }

@@ -1,13 +1,14 @@
-// A collective algorithm is a pure function (rank, shape) -> steps. This file defines the step; ring.hpp and its
-// neighbours generate steps; verify.hpp proves them; the engine runs them.
+// A collective algorithm is a pure function (rank, shape) -> steps. This file defines the step; ring.hpp and
+// its neighbours generate steps; verify.hpp proves them; the engine runs them.
 //
 // Semantics, shared by the verifier and the engine:
 //  - Steps are listed in the order in which each link carries them. Steps of one round are concurrent; a step
-//    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps that
-//    read or write what it overwrites).
+//    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps
+//    that read or write what it overwrites).
 //  - A send is complete when the receiver has released it.
-//  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over windows
-//    of segments.
+//  - A copy of a chunk onto itself (a shard that is in place already) does nothing.
+//  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over
+//    windows of segments.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -55,23 +56,59 @@ struct Shape {
   Rank root = 0;
 };
 
+constexpr std::string_view name_of(StepKind kind) noexcept {
+  switch (kind) {
+    case StepKind::send:
+      return "send";
+    case StepKind::recv:
+      return "recv";
+    case StepKind::recv_reduce:
+      return "recv_reduce";
+    case StepKind::copy:
+      return "copy";
+    case StepKind::reduce:
+      return "reduce";
+  }
+  return "?";
+}
+constexpr std::string_view name_of(Buffer buffer) noexcept {
+  switch (buffer) {
+    case Buffer::none:
+      return "none";
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::accumulator:
+      return "accumulator";
+  }
+  return "?";
+}
+
 enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
 enum class Algorithm : uint8_t { ring, dissemination };
 
 constexpr std::string_view name_of(Operation operation) noexcept {
   switch (operation) {
-    case Operation::all_reduce: return "all_reduce";
-    case Operation::reduce_scatter: return "reduce_scatter";
-    case Operation::all_gather: return "all_gather";
-    case Operation::broadcast: return "broadcast";
-    case Operation::barrier: return "barrier";
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::barrier:
+      return "barrier";
   }
   return "?";
 }
 constexpr std::string_view name_of(Algorithm algorithm) noexcept {
   switch (algorithm) {
-    case Algorithm::ring: return "ring";
-    case Algorithm::dissemination: return "dissemination";
+    case Algorithm::ring:
+      return "ring";
+    case Algorithm::dissemination:
+      return "dissemination";
   }
   return "?";
 }

@@ -1,0 +1,79 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+
+#include "plot.hpp"
+
+namespace trainer {
+
+rondo::Result<Report> Report::create(const std::string& folder, uint64_t steps) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure)
+    return rondo::Error{rondo::ErrorCode::system,
+                        fmt::format("cannot make the folder {}: {}", folder, failure.message())};
+  auto log = Log::create(folder + "/log.jsonl");
+  if (!log) return log.error();
+  return Report(folder, steps, std::move(*log));
+}
+
+rondo::Result<void> Report::step(const StepLine& line) {
+  losses_.push_back(line.loss);
+  const auto now = std::chrono::steady_clock::now();
+  if (line.step == 1 || line.step == steps_ || now - printed_ >= std::chrono::seconds(1)) {
+    printed_ = now;
+    fmt::print("step {:>{}} / {}   loss {:.3f}   {:>7} tokens/s   communication {:2.0f} %\n", line.step,
+               fmt::formatted_size("{}", steps_), steps_, line.loss, grouped(uint64_t(line.tokens_per_s)),
+               100 * line.communication_share);
+    std::fflush(stdout);
+  }
+  return log_.write(line);
+}
+
+rondo::Result<void> Report::final(const FinalLine& line) {
+  held_out_loss_ = line.held_out_loss;
+  fmt::print("held-out loss {:.3f} nats per byte after {} steps in {:.1f} s\n", line.held_out_loss,
+             line.steps, line.seconds);
+  return log_.write(line);
+}
+
+rondo::Result<void> Report::sample(const std::string& text) {
+  fmt::print("The model writes:\n{}\n", text.substr(0, text.find('\n', std::min<size_t>(200, text.size()))));
+  fmt::print("Written: {}, {}, {}\n", path("log.jsonl"), path("loss.svg"), path("sample.txt"));
+  std::fflush(stdout);
+  return write_file(path("sample.txt"), text);
+}
+
+rondo::Result<void> Report::plot() const {
+  constexpr size_t reach = 12;  // to both sides
+  plot::Series each{"training, each step", "#b9d3ea", {}, 1};
+  plot::Series mean{"training, mean of 25 steps", plot::colours[0], {}, 2.5};
+  for (size_t i = 0; i < losses_.size(); i++) {
+    // At the start, where the loss falls fast, only as far forward as back.
+    const size_t before = std::min(reach, i), after = std::min(before, losses_.size() - 1 - i);
+    const auto first = losses_.begin() + long(i - before), last = losses_.begin() + long(i + after) + 1;
+    each.points.push_back({double(i + 1), losses_[i]});
+    mean.points.push_back({double(i + 1), std::accumulate(first, last, 0.0) / double(last - first)});
+  }
+  plot::Plot picture{"Loss of a byte-level GPT", {"step"}, {"nats per byte"}, {each, mean}};
+  if (held_out_loss_)
+    picture.series.push_back({fmt::format("held out, at the end: {:.3f}", *held_out_loss_),
+                              plot::colours[1],
+                              {{1, *held_out_loss_}, {double(losses_.size()), *held_out_loss_}},
+                              2,
+                              true});
+  return write_file(path("loss.svg"), plot::to_svg(picture));
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+}  // namespace trainer

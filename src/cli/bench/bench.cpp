@@ -1,0 +1,101 @@
+#include "cli/bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/environment.hpp"
+#include "cli/bench/report.hpp"
+#include "cli/launch.hpp"
+
+namespace rondo::cli {
+namespace {
+
+using bench::BenchOptions;
+using bench::Placement;
+using bench::Row;
+
+enum Exit : int { right = 0, wrong_data = 1, usage = 2, run_time_failure = 3, deadline = 4 };
+
+int report(const Error& error) {
+  fmt::print(stderr, "rondo bench: {}: {}\n", name_of(error.code), error.message);
+  if (error.code == ErrorCode::invalid_argument) return usage;
+  return error.code == ErrorCode::timeout ? deadline : run_time_failure;
+}
+
+// The points of one size, out of place then in place, as far as they are wanted.
+Result<std::vector<Row>> points(bench::Bench& bench, const BenchOptions& options, uint64_t bytes) {
+  std::vector<Row> rows;
+  const bool has_one_buffer =
+      options.operation == bench::Operation::broadcast || options.operation == bench::Operation::barrier;
+  for (const bool in_place : {false, true}) {
+    const Placement other = in_place ? Placement::out_of_place : Placement::in_place;
+    if (has_one_buffer ? !in_place : options.placement == other) continue;
+    auto row = bench.point(bytes, in_place);
+    if (!row) return row.error();
+    rows.push_back(*row);
+  }
+  return rows;
+}
+
+int run_rank(const BenchOptions& options) {
+  Options job;
+  job.transport = options.transport;
+  job.algorithm = options.algorithm;
+  if (options.timeout) job.timeout = std::chrono::milliseconds(int64_t(*options.timeout * 1000));
+  auto communicator = Communicator::from_environment(job);
+  if (!communicator) return report(communicator.error());
+  const bool speaks = communicator->rank() == 0;
+  bench::Bench bench(*communicator, options);
+  std::vector<Row> all;
+  if (speaks) print_head(options, communicator->world());
+  for (const uint64_t bytes : options.sizes()) {
+    auto rows = points(bench, options, bytes);
+    if (!rows) return report(rows.error());
+    const Row* out = !rows->empty() && !rows->front().in_place ? &rows->front() : nullptr;
+    const Row* in = !rows->empty() && rows->back().in_place ? &rows->back() : nullptr;
+    if (speaks) print_row(options, communicator->world(), out, in);
+    all.insert(all.end(), rows->begin(), rows->end());
+  }
+  uint64_t wrong = 0;
+  for (const Row& row : all) wrong += row.wrong;
+  if (speaks) {
+    print_foot(options, communicator->world(), all);
+    if (!options.json.empty())
+      if (auto written = write_json(options, communicator->world(), all); !written)
+        return report(written.error());
+  }
+  return wrong == 0 ? right : wrong_data;
+}
+
+// Whether a launcher has already made this process a rank of a job.
+bool is_rank() {
+  return process_environment("RONDO_RANK").has_value() || process_environment("RANK").has_value();
+}
+
+// Starts this very command once per rank; the ranks then find themselves in the job.
+int start_ranks(const BenchOptions& options, const std::vector<std::string>& arguments) {
+  LaunchSpec spec;
+  spec.ranks = options.ranks;
+  spec.command = {"/proc/self/exe"};
+  spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
+  spec.name = "rondo bench";
+  spec.prefix_output = false;
+  return launch(spec);
+}
+
+}  // namespace
+
+CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, std::function<int()>& action) {
+  CLI::App* bench = app.add_subcommand("bench", "time and check one operation over a range of sizes");
+  auto options = std::make_shared<BenchOptions>();
+  bench::add_options(*bench, *options);
+  bench->callback([=, &action] {
+    if (options->from > options->to)
+      throw CLI::ValidationError("-b", "the smallest size is larger than the largest (-e)");
+    action = [=] { return is_rank() ? run_rank(*options) : start_ranks(*options, arguments); };
+  });
+  return bench;
+}
+
+}  // namespace rondo::cli

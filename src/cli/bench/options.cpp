@@ -1,0 +1,141 @@
+#include "cli/bench/options.hpp"
+
+#include <map>
+
+namespace rondo::bench {
+namespace {
+
+const std::map<std::string, Operation> operations{{"all_reduce", Operation::all_reduce},
+                                                  {"reduce_scatter", Operation::reduce_scatter},
+                                                  {"all_gather", Operation::all_gather},
+                                                  {"broadcast", Operation::broadcast},
+                                                  {"barrier", Operation::barrier}};
+const std::map<std::string, Placement> placements{
+    {"only", Placement::in_place}, {"no", Placement::out_of_place}, {"both", Placement::both}};
+
+template <class T>
+std::map<std::string, T> by_name(std::initializer_list<T> values) {
+  std::map<std::string, T> names;
+  for (const T value : values) names.emplace(std::string(name_of(value)), value);
+  return names;
+}
+
+// "64M" -> 67108864; K, M and G are powers of 1024.
+uint64_t bytes_of(const std::string& text) {
+  size_t used = 0;
+  uint64_t value = 0;
+  try {
+    value = std::stoull(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  const size_t power = unit.empty() ? 0 : std::string("KMG").find(char(std::toupper(unit[0]))) + 1;
+  if (used == 0 || unit.size() > 1 || (!unit.empty() && power == 0) || text[0] == '-' ||
+      value > (uint64_t(1) << 42))
+    throw CLI::ValidationError("size",
+                               "'" + text + "' is not a size: give bytes, or a number with K, M or G");
+  return value << (10 * power);
+}
+
+// An option whose values have names; any other value is an error that lists them.
+template <class T>
+CLI::Option* add_choice(CLI::App& app, const std::string& flags, T& target,
+                        const std::map<std::string, T>& names, const std::string& help) {
+  const auto keys = [&] {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : names) all.push_back(name);
+    return all;
+  }();
+  return app
+      .add_option_function<std::string>(
+          flags, [&target, names](const std::string& name) { target = names.at(name); }, help)
+      ->check(CLI::IsMember(keys));
+}
+
+CLI::Option* add_size(CLI::App& app, const std::string& flags, uint64_t& target, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          flags, [&target](const std::string& text) { target = bytes_of(text); }, help)
+      ->type_name("BYTES");
+}
+
+}  // namespace
+
+bool reduces(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+}
+
+double bus_factor(Operation operation, uint32_t world) {
+  const double n = world;
+  switch (operation) {
+    case Operation::all_reduce:
+      return 2 * (n - 1) / n;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+      return (n - 1) / n;
+    case Operation::broadcast:
+      return 1;
+    case Operation::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+std::vector<uint64_t> BenchOptions::sizes() const {
+  if (operation == Operation::barrier) return {0};
+  std::vector<uint64_t> result;
+  for (uint64_t size = from; size <= to;) {
+    result.push_back(size);
+    const auto next = uint64_t(double(size) * factor);
+    size = next > size ? next : size + 1;
+  }
+  return result;
+}
+
+std::string BenchOptions::operation_name() const {
+  for (const auto& [name, value] : operations)
+    if (value == operation) return name;
+  return "?";
+}
+
+void add_options(CLI::App& app, BenchOptions& o) {
+  add_choice(app, "operation", o.operation, operations,
+             "all_reduce, reduce_scatter, all_gather, broadcast or barrier")
+      ->required()
+      ->option_text("OPERATION");
+  app.add_option("-n,--ranks", o.ranks, "ranks to start here, unless a launcher already has")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  add_size(app, "-b,--min", o.from, "smallest size of the whole vector (8)");
+  add_size(app, "-e,--max", o.to, "largest size (64M)");
+  app.add_option("-f,--factor", o.factor, "each size is so many times the one before")
+      ->check(CLI::Range(1.01, 1e6))
+      ->capture_default_str();
+  add_choice(app, "--type", o.type, by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64}),
+             "element type (f32)");
+  add_choice(app, "--op", o.reduction,
+             by_name({Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg}),
+             "reduction (sum)");
+  app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
+  app.add_option("--transport", o.transport, "what carries the data")
+      ->check(CLI::IsMember({"auto", "tcp"}))
+      ->capture_default_str();
+  app.add_option("--algorithm", o.algorithm, "how the data travel")
+      ->check(CLI::IsMember({"auto", "ring"}))
+      ->capture_default_str();
+  add_choice(app, "--in-place", o.placement, placements, "in place only, never, or both (both)");
+  app.add_option("--memory", o.memory, "where the buffers lie")
+      ->check(CLI::IsMember({"private"}))
+      ->capture_default_str();
+  app.add_option("--iterations", o.iterations,
+                 "timed iterations per size (default: for about a fifth of a second)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--warmup", o.warmup, "untimed iterations before them")->capture_default_str();
+  app.add_option("--timeout", o.timeout, "deadline of one operation in seconds")->check(CLI::PositiveNumber);
+  app.add_option("--json", o.json, "write the rows to FILE as well")->option_text("FILE");
+  app.add_flag("--inject-wrong", o.inject_wrong,
+               "flip one element before the check, which must then fail (exit 1)");
+}
+
+}  // namespace rondo::bench

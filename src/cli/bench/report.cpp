@@ -1,0 +1,110 @@
+#include "cli/bench/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace rondo::bench {
+namespace {
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::string columns(const BenchOptions& o, uint32_t world, const Row* row) {
+  if (row == nullptr) return fmt::format("{:>10} {:>8} {:>8} {:>8}", "-", "-", "-", "-");
+  return fmt::format("{:>10.2f} {:>8.3f} {:>8.3f} {:>8}", row->median_us, row->algbw_GBps(),
+                     row->algbw_GBps() * bus_factor(o.operation, world), row->wrong);
+}
+
+double mean_bus_bandwidth(const BenchOptions& o, uint32_t world, const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) sum += row.algbw_GBps() * bus_factor(o.operation, world);
+  return rows.empty() ? 0 : sum / double(rows.size());
+}
+
+}  // namespace
+
+std::string algorithm_name(const BenchOptions& o) {
+  return o.operation == Operation::barrier ? "dissemination" : "ring";
+}
+
+void print_head(const BenchOptions& o, uint32_t world) {
+  fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world,
+             world == 1 ? "no transport" : "tcp", cpu_name());
+  fmt::print(
+      "# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of "
+      "a\n");
+  fmt::print("#         reduce_scatter, the output of an all_gather\n");
+  fmt::print("# time    us of one operation: the slowest rank's, then the median over iterations\n");
+  fmt::print("# algbw   size / time in GB/s (1e9);  busbw: algbw * {:.4g}, comparable between world sizes\n",
+             bus_factor(o.operation, world));
+  fmt::print(
+      "# wrong   elements on all ranks that were not exactly what they must be, of two checked runs\n");
+  fmt::print("#\n# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | out of place:{:23} | in place:\n", "", "", "", "",
+             "", "", "");
+  fmt::print(
+      "# {:>10} {:>12} {:>5} {:>6} {:>5} {:>13} | {:>10} {:>8} {:>8} {:>8} | {:>10} {:>8} {:>8} {:>8}\n",
+      "size", "count", "type", "op", "root", "algorithm", "time", "algbw", "busbw", "wrong", "time", "algbw",
+      "busbw", "wrong");
+  std::fflush(stdout);
+}
+
+void print_row(const BenchOptions& o, uint32_t world, const Row* out_of_place, const Row* in_place) {
+  const Row& any = in_place != nullptr ? *in_place : *out_of_place;
+  const std::string root = o.operation == Operation::broadcast ? std::to_string(o.root) : "-";
+  fmt::print("{:>12} {:>12} {:>5} {:>6} {:>5} {:>13} | {} | {}\n", any.bytes, any.count, name_of(o.type),
+             reduces(o.operation) ? name_of(o.reduction) : "-", root, algorithm_name(o),
+             columns(o, world, out_of_place), columns(o, world, in_place));
+  std::fflush(stdout);
+}
+
+void print_foot(const BenchOptions& o, uint32_t world, const std::vector<Row>& rows) {
+  uint64_t wrong = 0;
+  for (const Row& row : rows) wrong += row.wrong;
+  fmt::print("# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
+  fmt::print("# Avg bus bandwidth    : {:.4g}\n", mean_bus_bandwidth(o, world, rows));
+  std::fflush(stdout);
+}
+
+Result<void> write_json(const BenchOptions& o, uint32_t world, const std::vector<Row>& rows) {
+  nlohmann::ordered_json out{
+      {"rondo", RONDO_VERSION},
+      {"operation", o.operation_name()},
+      {"ranks", world},
+      {"transport", world == 1 ? "none" : "tcp"},
+      {"machine", {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}}},
+      {"rows", nlohmann::ordered_json::array()}};
+  for (const Row& row : rows) {
+    out["rows"].push_back({{"bytes", row.bytes},
+                           {"count", row.count},
+                           {"type", name_of(o.type)},
+                           {"reduction", reduces(o.operation) ? name_of(o.reduction) : "none"},
+                           {"root", o.root},
+                           {"algorithm", algorithm_name(o)},
+                           {"in_place", row.in_place},
+                           {"iterations", row.iterations},
+                           {"median_us", row.median_us},
+                           {"p99_us", row.p99_us},
+                           {"min_us", row.min_us},
+                           {"algbw_GBps", row.algbw_GBps()},
+                           {"busbw_GBps", row.algbw_GBps() * bus_factor(o.operation, world)},
+                           {"wrong", row.wrong},
+                           {"payload_bytes_all_ranks", row.payload_bytes_all_ranks}});
+  }
+  std::ofstream file(o.json);
+  file << out.dump(2) << "\n";
+  file.close();
+  if (!file)
+    return Error{ErrorCode::system, fmt::format("cannot write {}: {}", o.json, std::strerror(errno))};
+  return {};
+}
+
+}  // namespace rondo::bench

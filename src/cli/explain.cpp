@@ -1,0 +1,104 @@
+#include "cli/explain.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/catalogue.hpp"
+#include "schedule/print.hpp"
+
+namespace rondo::cli {
+namespace {
+
+using schedule::Schedule;
+using Names = std::vector<std::string>;
+
+constexpr uint32_t largest_world = 16384;
+
+struct Arguments {
+  std::string operation = "all_reduce", algorithm;
+  uint32_t world = 0, root = 0;
+  std::optional<uint32_t> rank;
+  bool json = false;
+};
+
+void add(Names& names, std::string_view name) {
+  if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+}
+Names operations() {
+  Names names;
+  for (const Schedule& entry : schedule::catalogue()) add(names, name_of(entry.operation));
+  return names;
+}
+// Those of one operation, or all.
+Names algorithms(std::string_view operation = {}) {
+  Names names;
+  for (const Schedule& entry : schedule::catalogue())
+    if (operation.empty() || name_of(entry.operation) == operation) add(names, name_of(entry.algorithm));
+  return names;
+}
+std::string listed(const Names& names) { return CLI::detail::join(names, ", "); }
+
+[[noreturn]] void refuse(const std::string& option, const std::string& what) {
+  throw CLI::ValidationError(option, what);
+}
+
+// Checks what concerns more than one option; throws CLI::ValidationError.
+const Schedule& chosen(const Arguments& given) {
+  if (given.rank && *given.rank >= given.world)
+    refuse("--rank", std::to_string(*given.rank) + " is not in 0 .. " + std::to_string(given.world - 1));
+  if (given.root >= given.world)
+    refuse("--root", std::to_string(given.root) + " is not in 0 .. " + std::to_string(given.world - 1));
+  if (given.root > 0 && given.operation != "broadcast") refuse("--root", "only broadcast has a root");
+  for (const Schedule& entry : schedule::catalogue())
+    if (name_of(entry.operation) == given.operation && name_of(entry.algorithm) == given.algorithm)
+      return entry;
+  refuse("--algorithm",
+         given.operation + " has no " + given.algorithm + ", it has: " + listed(algorithms(given.operation)));
+}
+
+int explain(const Arguments& given, const Schedule& entry) {
+  const auto print = given.json ? schedule::print_json : schedule::print_text;
+  const auto write = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  print(entry, {.world = given.world, .root = given.root}, given.rank, write);
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : 3;
+}
+
+// Like CLI::IsMember, but the message is ours.
+CLI::Validator one_of(const Names& names) {
+  const auto check = [names](const std::string& value) {
+    if (std::ranges::find(names, value) != names.end()) return std::string();
+    return value + " is not one of: " + listed(names);
+  };
+  return CLI::Validator(check, listed(names));
+}
+
+}  // namespace
+
+CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
+  const auto given = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("explain", "Print the steps of a schedule: rank round kind peer chunk");
+  command->add_option("--operation", given->operation, "What the schedule does")
+      ->check(one_of(operations()))
+      ->capture_default_str();
+  command->add_option("--algorithm", given->algorithm, "How it does it")
+      ->check(one_of(algorithms()))
+      ->required();
+  command->add_option("--world", given->world, "Number of ranks")
+      ->check(CLI::Range(1u, largest_world))
+      ->required();
+  command->add_option("--rank", given->rank, "Only the steps of this rank");
+  command->add_option("--root", given->root, "Root of a broadcast")->capture_default_str();
+  command->add_flag("--json", given->json, "JSON, with buffers and flags");
+  command->callback([given, &action] {
+    const Schedule& entry = chosen(*given);
+    action = [given, &entry] { return explain(*given, entry); };
+  });
+  return command;
+}
+
+}  // namespace rondo::cli

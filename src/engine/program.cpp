@@ -1,0 +1,71 @@
+#include "engine/program.hpp"
+
+#include <map>
+
+namespace rondo::engine {
+namespace {
+
+using schedule::Action;
+using schedule::ActionKind;
+using schedule::Buffer;
+using schedule::StepKind;
+
+bool is_local(ActionKind kind) { return kind == ActionKind::copy || kind == ActionKind::reduce; }
+
+Op op_of(const Action& action) {
+  Op op{.kind = action.kind,
+        .in_flags = action.in.flags,
+        .out_flags = action.sending().flags,
+        .source = action.in.source,
+        .target = action.in.target,
+        .chunk = action.in.chunk,
+        .source_chunk = is_local(action.kind) ? action.in.other : action.in.chunk};
+  if (action.kind == ActionKind::recv_reduce_send) op.target = Buffer::none;
+  return op;
+}
+
+class Lowering {
+ public:
+  void add(const Action& action) {
+    const auto index = uint32_t(program_.ops.size());
+    Op op = op_of(action);
+    if (action.receives()) op.in_link = enqueue(action.in.other, false, index);
+    if (action.sends()) op.out_link = enqueue(action.sending().other, true, index);
+    if (is_local(action.kind)) program_.local.push_back(index);
+    op.producer = writer_of(op.source, op.source_chunk);
+    if (op.kind == ActionKind::reduce) op.target_producer = writer_of(op.target, op.chunk);
+    program_.staged |= op.kind == ActionKind::recv_reduce_send;
+    program_.accumulates |= op.source == Buffer::accumulator || op.target == Buffer::accumulator;
+    program_.ops.push_back(op);
+    if (op.target != Buffer::none) writers_[{op.target, op.chunk}] = index;
+  }
+  Program take() { return std::move(program_); }
+
+ private:
+  uint32_t enqueue(Rank peer, bool sends, uint32_t op) {
+    const auto [place, fresh] = links_.try_emplace({peer, sends}, uint32_t(program_.links.size()));
+    if (fresh) program_.links.push_back({peer, sends, {}});
+    program_.links[place->second].ops.push_back(op);
+    return place->second;
+  }
+  uint32_t writer_of(Buffer buffer, uint32_t chunk) const {
+    const auto found = writers_.find({buffer, chunk});
+    return found == writers_.end() ? none : found->second;
+  }
+
+  Program program_;
+  std::map<std::pair<Rank, bool>, uint32_t> links_;
+  std::map<std::pair<Buffer, uint32_t>, uint32_t> writers_;
+};
+
+}  // namespace
+
+Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape) {
+  Lowering lowering;
+  for (const Action& action : schedule::fuse(schedule::steps_of(schedule, rank, shape))) lowering.add(action);
+  Program program = lowering.take();
+  program.chunks = schedule.chunks(shape);
+  return program;
+}
+
+}  // namespace rondo::engine

@@ -1,0 +1,40 @@
+// One rank's schedule lowered to what the executor runs: a queue of actions per link, and for every action
+// the earlier one whose result it reads. Immutable; made once per (operation, algorithm, root) and kept.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "schedule/fuse.hpp"
+
+namespace rondo::engine {
+
+inline constexpr uint32_t none = UINT32_MAX;
+
+struct Op {
+  schedule::ActionKind kind;
+  uint8_t in_flags, out_flags;
+  schedule::Buffer source, target;  // target none: the partial goes straight into the outgoing link
+  uint32_t chunk, source_chunk;
+  uint32_t in_link = none, out_link = none;
+  uint32_t producer = none;         // the op that writes what this one reads from `source`
+  uint32_t target_producer = none;  // the op that writes what a reduce adds to
+};
+
+struct LinkQueue {
+  Rank peer;
+  bool sends;
+  std::vector<uint32_t> ops;
+};
+
+struct Program {
+  std::vector<Op> ops;
+  std::vector<LinkQueue> links;
+  std::vector<uint32_t> local;  // copies and reductions, in order
+  uint32_t chunks = 0;
+  bool staged = false;       // some op produces into a link's own memory, so windows must be bounded
+  bool accumulates = false;  // needs accumulator memory
+};
+
+Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape);
+
+}  // namespace rondo::engine

@@ -1,0 +1,71 @@
+#include "engine/waiter.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace rondo::engine {
+
+using std::chrono::microseconds;
+
+Waiter::Budget Waiter::budget_for(uint32_t ranks_here) {
+  cpu_set_t cpus;
+  const int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const bool crowded = int64_t(ranks_here) > cores;
+  return {.spin = microseconds(crowded ? 0 : 2), .yield = microseconds(200)};
+}
+
+Result<std::unique_ptr<Waiter>> Waiter::make(Budget budget) {
+  Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC)), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{.events = EPOLLIN, .data = {.fd = bell.get()}};
+  if (!epoll || !bell || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0)
+    return Error{ErrorCode::system,
+                 fmt::format("cannot make an epoll and an eventfd: {}", std::strerror(errno))};
+  return std::unique_ptr<Waiter>(new Waiter(budget, std::move(epoll), std::move(bell)));
+}
+
+Result<void> Waiter::watch(int fd) {
+  if (fd < 0) return {};
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
+    return Error{ErrorCode::system, fmt::format("cannot watch a link: {}", std::strerror(errno))};
+  return {};
+}
+
+bool Waiter::idle(TimePoint deadline) noexcept {
+  const TimePoint now = Clock::now();
+  if (now >= deadline) return false;
+  if (!idle_) {
+    idle_ = true;
+    since_ = now;
+  }
+  const auto waited = now - since_;
+  if (waited < budget_.spin) return true;
+  if (waited < budget_.spin + budget_.yield)
+    ::sched_yield();
+  else
+    sleep(deadline);
+  return true;
+}
+
+void Waiter::sleep(TimePoint deadline) noexcept {
+  std::array<epoll_event, 16> events;
+  const int n = ::epoll_wait(epoll_.get(), events.data(), int(events.size()), milliseconds_until(deadline));
+  for (int i = 0; i < n; i++) {
+    uint64_t rings;
+    if (events[size_t(i)].data.fd == bell_.get()) [[maybe_unused]]
+      const auto drained = ::read(bell_.get(), &rings, sizeof rings);
+  }
+}
+
+void Waiter::ring() noexcept {
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof one);
+}
+
+}  // namespace rondo::engine

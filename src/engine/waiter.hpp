@@ -1,0 +1,44 @@
+// How a driver waits: it spins briefly, then yields, then sleeps in one epoll on the links' descriptors and
+// an eventfd doorbell. With more ranks than cores the spin budget is zero.
+#pragma once
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "rondo/result.hpp"
+
+namespace rondo::engine {
+
+class Waiter {
+ public:
+  struct Budget {
+    std::chrono::microseconds spin, yield;
+  };
+  /// `ranks_here`: how many ranks share this machine's cores.
+  static Budget budget_for(uint32_t ranks_here);
+  static Result<std::unique_ptr<Waiter>> make(Budget budget);
+
+  /// Before the first wait.
+  void set_budget(Budget budget) noexcept { budget_ = budget; }
+
+  /// Driver. Edge-triggered: whoever waits must first have tried every descriptor until nothing moved.
+  Result<void> watch(int fd);
+  /// Driver: something moved.
+  void moved() noexcept { idle_ = false; }
+  /// Driver: nothing moved. Returns at the latest at `deadline`; false when that has passed.
+  bool idle(TimePoint deadline) noexcept;
+  /// Any thread, async-signal-safe: wakes the driver now, or makes its next sleep return at once.
+  void ring() noexcept;
+
+ private:
+  Waiter(Budget budget, Descriptor epoll, Descriptor bell)
+      : budget_(budget), epoll_(std::move(epoll)), bell_(std::move(bell)) {}
+  void sleep(TimePoint deadline) noexcept;
+
+  Budget budget_;
+  Descriptor epoll_, bell_;
+  bool idle_ = false;
+  TimePoint since_;
+};
+
+}  // namespace rondo::engine

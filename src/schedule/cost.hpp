@@ -1,0 +1,33 @@
+// What a schedule costs in the alpha-beta-gamma model: a message of n bytes takes alpha + n beta, reducing n
+// bytes takes n gamma (Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
+// Computing 20(3), 1994; Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
+// in MPICH", IJHPCA 19(1), 2005, who derive the closed forms of the usual algorithms).
+#pragma once
+#include "schedule/step.hpp"
+
+namespace rondo::schedule {
+
+struct LinkModel {
+  double alpha = 0;  // seconds per message
+  double beta = 0;   // seconds per byte
+  double gamma = 0;  // seconds per byte reduced
+};
+
+/// A vector of `count` elements; partials travel in `accumulator_bytes` each.
+struct Vector {
+  uint64_t count = 0;
+  uint32_t element_bytes = 4, accumulator_bytes = 4;
+};
+
+/// Seconds from a common start until the last rank is done, on N ranks:
+///
+///   ring reduce-scatter   (N-1) alpha +  (N-1)/N m beta + (N-1)/N m gamma      m bytes, N divides the count
+///   ring all-gather       (N-1) alpha +  (N-1)/N m beta
+///   ring all-reduce      2(N-1) alpha + 2(N-1)/N m beta + (N-1)/N m gamma
+///
+/// Found by walking the steps of all ranks. A rank sends one message and receives one at a time, both at
+/// once; the message that is ready first goes first. Chunks are not cut into segments, so nothing is
+/// pipelined. A message without elements is sent only as the first of its link. Copies cost nothing.
+double cost(const Schedule& schedule, const Shape& shape, const Vector& vector, const LinkModel& model);
+
+}  // namespace rondo::schedule

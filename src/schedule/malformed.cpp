@@ -1,0 +1,94 @@
+// The checks that need no execution: every step names things that exist, every send meets its receive.
+#include <fmt/format.h>
+
+#include "schedule/program.hpp"
+
+namespace rondo::schedule {
+namespace {
+
+bool has(const Claim& claim, Rank rank, Buffer buffer, uint32_t chunk) {
+  switch (claim.operation) {
+    case Operation::all_reduce:
+      return true;
+    case Operation::reduce_scatter:
+      return buffer != Buffer::output || chunk == rank;
+    case Operation::all_gather:
+      return buffer != Buffer::input || chunk == rank;
+    case Operation::broadcast:
+      return buffer != Buffer::input;
+    case Operation::barrier:
+      return buffer == Buffer::accumulator || chunk == 0;
+  }
+  return false;
+}
+
+// What is wrong with a buffer that a step uses, or empty.
+std::string misplaced(const Claim& claim, Rank rank, Buffer buffer, uint32_t chunk, uint32_t chunks) {
+  if (buffer == Buffer::none) return "names no buffer where it needs one";
+  if (uint64_t(chunk) + chunks > claim.chunks)
+    return fmt::format("uses chunk {} of {}", chunk + chunks - 1, claim.chunks);
+  for (uint32_t c = chunk; c < chunk + chunks; c++)
+    if (!has(claim, rank, buffer, c))
+      return fmt::format("uses {} chunk {}, which it does not have", name_of(buffer), c);
+  return {};
+}
+
+std::string malformed(const Claim& claim, Rank rank, const Step& step) {
+  const bool local = !sends(step) && !receives(step);
+  const bool reads = step.kind != StepKind::recv, writes = !sends(step);
+  if (step.chunks == 0) return "covers no chunk";
+  if (!local && step.other >= claim.shape.world)
+    return fmt::format("has a peer outside the world of {}", claim.shape.world);
+  if (!local && step.other == rank) return "has itself as peer";
+  if (claim.operation == Operation::barrier && step.flags) return "has flags, but tokens have no elements";
+  if (step.flags & flag::finish && sends(step)) return "has finish, but changes no data";
+  if (step.flags & flag::finish && step.kind == StepKind::recv) return "has finish, but reduces nothing";
+  if (reads) {
+    auto wrong = misplaced(claim, rank, step.source, local ? step.other : step.chunk, step.chunks);
+    if (!wrong.empty()) return wrong;
+  }
+  return writes ? misplaced(claim, rank, step.target, step.chunk, step.chunks) : std::string();
+}
+
+// The k-th send of a link must be what the k-th receive expects.
+std::optional<Fault> unmatched(const Program& program, const Link& link) {
+  const Claim& claim = program.claim;
+  const auto &from = program.ranks[link.from].tasks, &to = program.ranks[link.to].tasks;
+  const size_t sends = link.sends.size(), receives = link.receives.size();
+  for (size_t k = 0; k < std::min(sends, receives); k++) {
+    const Task &send = from[link.sends[k]], &receive = to[link.receives[k]];
+    const Step &out = send.action.in, &in = receive.action.in;
+    const auto meets = fmt::format("rank {} step {}", link.from, send.step);
+    // Tokens have no elements: any chunk fits any other.
+    if (in.chunk != out.chunk && claim.operation != Operation::barrier)
+      return fault(claim, link.to, receive.step,
+                   fmt::format("meets {}, which sends chunk {}", meets, out.chunk));
+    if (in.round != out.round)
+      return fault(claim, link.to, receive.step,
+                   fmt::format("is of round {} but meets {} of round {}", in.round, meets, out.round));
+  }
+  if (sends > receives)
+    return fault(claim, link.from, from[link.sends[receives]].step, "has no receive at the other end");
+  if (receives > sends)
+    return fault(claim, link.to, to[link.receives[sends]].step, "has no send at the other end");
+  // Of messages without elements only a link's first is ever sent, so only that orders anything.
+  if (claim.operation == Operation::barrier && sends > 1)
+    return fault(claim, link.from, from[link.sends[1]].step,
+                 "is a second token on one link, where only one is sent");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Fault> malformed(const Claim& claim) {
+  for (Rank rank = 0; rank < claim.shape.world; rank++)
+    for (uint32_t s = 0; s < claim.steps[rank].size(); s++)
+      if (auto wrong = malformed(claim, rank, claim.steps[rank][s]); !wrong.empty())
+        return fault(claim, rank, s, wrong);
+  const Program program(claim, Form::unfused, Placement::out_of_place);
+  for (const Link& link : program.links)
+    if (auto found = unmatched(program, link)) return found;
+  return std::nullopt;
+}
+
+}  // namespace rondo::schedule

@@ -1,0 +1,229 @@
+#include "schedule/meaning.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cassert>
+#include <deque>
+
+#include "schedule/machine.hpp"
+
+namespace rondo::schedule {
+namespace {
+
+uint64_t all_of(uint32_t world) { return world == 64 ? ~uint64_t(0) : (uint64_t(1) << world) - 1; }
+Rank lowest(uint64_t ranks) { return Rank(std::countr_zero(ranks)); }
+
+class Interpreter {
+ public:
+  explicit Interpreter(const Program& program)
+      : program_(program),
+        claim_(program.claim),
+        everyone_(all_of(claim_.shape.world)),
+        memory_(claim_.shape.world),
+        wires_(program.links.size()) {
+    for (Rank rank = 0; rank < claim_.shape.world; rank++) {
+      memory_[rank].resize(locations(claim_));
+      contribute(rank);
+    }
+  }
+
+  Meaning run() {
+    const Setting once{.slots = unbounded, .window = 1, .segments = std::vector<uint32_t>(claim_.chunks, 1)};
+    auto stuck = schedule::run(program_, once, [&](Rank rank, uint32_t task) {
+      if (!meaning_.wrong) carry_out(rank, program_.ranks[rank].tasks[task]);
+    });
+    if (!meaning_.wrong) meaning_.wrong = std::move(stuck);
+    if (!meaning_.wrong) inspect();
+    return std::move(meaning_);
+  }
+
+ private:
+  struct Cell {
+    Value value = undefined;
+    uint32_t writer = nobody;  // step
+  };
+
+  bool is(Operation operation) const { return claim_.operation == operation; }
+  bool reduces() const { return is(Operation::all_reduce) || is(Operation::reduce_scatter); }
+  const Values::Node& at(Value value) const { return meaning_.values.at(value); }
+
+  Cell& cell(Rank rank, Buffer buffer, uint32_t chunk) {
+    return memory_[rank][location(claim_, program_.placement, rank, buffer, chunk)];
+  }
+  void wrong(Rank rank, uint32_t step, const std::string& what) {
+    if (!meaning_.wrong) meaning_.wrong = fault(claim_, rank, step, what);
+  }
+
+  // What lies in the users' buffers at the start.
+  void contribute(Rank rank) {
+    const auto place = [&](Buffer buffer, uint32_t chunk) {
+      cell(rank, buffer, chunk).value = meaning_.values.contribution(rank, chunk);
+    };
+    switch (claim_.operation) {
+      case Operation::all_reduce:
+      case Operation::reduce_scatter:
+        for (uint32_t chunk = 0; chunk < claim_.chunks; chunk++) place(Buffer::input, chunk);
+        return;
+      case Operation::all_gather:
+        return place(Buffer::input, rank);
+      case Operation::broadcast:
+        for (uint32_t chunk = 0; rank == claim_.shape.root && chunk < claim_.chunks; chunk++)
+          place(Buffer::output, chunk);
+        return;
+      case Operation::barrier:
+        return place(Buffer::input, 0);
+    }
+  }
+
+  void carry_out(Rank rank, const Task& task) {
+    const Action& action = task.action;
+    const Step& in = action.in;
+    if (action.kind == ActionKind::send)
+      return send(rank, task, in, load(rank, task.step, in.source, in.chunk));
+    Value value = undefined;
+    if (action.receives()) {
+      value = wires_[task.rx].front();
+      wires_[task.rx].pop_front();
+    } else {
+      value = load(rank, task.step, in.source, in.other);
+    }
+    check_width(rank, task.step, in, value);
+    if (in.kind == StepKind::recv_reduce)
+      value = combine(rank, task.step, value, load(rank, task.step, in.source, in.chunk));
+    if (in.kind == StepKind::reduce)
+      value = combine(rank, task.step, value, load(rank, task.step, in.target, in.chunk));
+    if (in.flags & flag::finish) value = finish(rank, task.step, value);
+    if (action.kind != ActionKind::recv_reduce_send) store(rank, task.step, in, value);
+    if (!action.fused()) return;
+    if (action.kind != ActionKind::recv_reduce_send)
+      value = load(rank, task.step + 1, action.out.source, in.chunk);
+    send(rank, task, action.out, value);
+  }
+
+  Value load(Rank rank, uint32_t step, Buffer buffer, uint32_t chunk) {
+    const Value value = cell(rank, buffer, chunk).value;
+    if (value == undefined)
+      wrong(rank, step, fmt::format("reads {} chunk {} before it is written", name_of(buffer), chunk));
+    return value;
+  }
+
+  void send(Rank rank, const Task& task, const Step& step, Value value) {
+    check_width(rank, task.step + (task.action.fused() ? 1 : 0), step, value);
+    wires_[task.tx].push_back(value);
+  }
+
+  void check_width(Rank rank, uint32_t step, const Step& as, Value value) {
+    if (value == undefined || is(Operation::barrier)) return;
+    const bool wide = as.flags & flag::wide;
+    switch (at(value).state) {
+      case State::contribution:
+        if (wide) wrong(rank, step, "is wide, but a contribution travels narrow");
+        return;
+      case State::partial:
+        if (!wide) wrong(rank, step, "is not wide, but a partial travels wide");
+        return;
+      case State::result:
+        if (wide) wrong(rank, step, "is wide, but a result travels narrow");
+        return;
+    }
+  }
+
+  Value combine(Rank rank, uint32_t step, Value left, Value right) {
+    if (left == undefined || right == undefined) return undefined;
+    const auto &a = at(left), &b = at(right);
+    if (is(Operation::barrier)) return meaning_.values.combine(left, right);
+    if (!reduces())
+      wrong(rank, step, fmt::format("reduces, but {} moves data unchanged", name_of(claim_.operation)));
+    else if (a.state == State::result || b.state == State::result)
+      wrong(rank, step, "reduces a finished result");
+    else if (a.chunk != b.chunk)
+      wrong(rank, step, fmt::format("adds data of chunk {} to data of chunk {}", a.chunk, b.chunk));
+    else if (a.ranks & b.ranks)
+      wrong(rank, step,
+            fmt::format("adds the contribution of rank {} a second time", lowest(a.ranks & b.ranks)));
+    return meaning_.values.combine(left, right);
+  }
+
+  Value finish(Rank rank, uint32_t step, Value value) {
+    if (value == undefined) return undefined;
+    const auto& node = at(value);
+    if (!reduces())
+      wrong(rank, step, fmt::format("has finish, but {} moves data unchanged", name_of(claim_.operation)));
+    else if (node.state == State::result)
+      wrong(rank, step, "finishes a result that is finished already");
+    else if (node.ranks != everyone_)
+      wrong(rank, step,
+            fmt::format("finishes a partial that lacks rank {}", lowest(everyone_ & ~node.ranks)));
+    return meaning_.values.finish(value);
+  }
+
+  void store(Rank rank, uint32_t step, const Step& as, Value value) {
+    if (as.target == Buffer::output && value != undefined && reduces() && at(value).state == State::partial) {
+      if (at(value).ranks == everyone_)
+        wrong(rank, step, "stores a complete sum in output without finish");
+      else
+        wrong(rank, step,
+              fmt::format("stores a partial in output that lacks rank {}",
+                          lowest(everyone_ & ~at(value).ranks)));
+    }
+    cell(rank, as.target, as.chunk) = {value, step};
+  }
+
+  // Whether every rank ends with what the operation promises.
+  void inspect() {
+    meaning_.chunks.resize(reduces() ? claim_.chunks : 0);
+    for (Rank rank = 0; rank < claim_.shape.world; rank++) {
+      const bool one = is(Operation::reduce_scatter) || is(Operation::barrier);
+      const uint32_t first = is(Operation::reduce_scatter) ? rank : 0;
+      for (uint32_t chunk = first; chunk < (one ? first + 1 : claim_.chunks); chunk++) inspect(rank, chunk);
+    }
+  }
+
+  void inspect(Rank rank, uint32_t chunk) {
+    const Cell& end = cell(rank, Buffer::output, chunk);
+    const uint32_t step = std::min(end.writer, uint32_t(claim_.steps[rank].size()));
+    const auto lies = [&](const std::string& what) {
+      wrong(rank, step, fmt::format("leaves output chunk {} {}", chunk, what));
+    };
+    if (end.value == undefined) return lies("unwritten");
+    const auto& node = at(end.value);
+    const uint64_t missing = everyone_ & ~node.ranks;
+    switch (claim_.operation) {
+      case Operation::all_reduce:
+      case Operation::reduce_scatter:
+        if (missing) return lies(fmt::format("without the contribution of rank {}", lowest(missing)));
+        if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
+        if (node.state != State::result) return lies("unfinished");
+        if (meaning_.chunks[chunk] == undefined) meaning_.chunks[chunk] = end.value;
+        if (meaning_.chunks[chunk] != end.value) return lies("summed in another order than on rank 0");
+        return;
+      case Operation::all_gather:
+        if (end.value != meaning_.values.contribution(chunk, chunk))
+          return lies(fmt::format("with rank {}'s data", lowest(node.ranks)));
+        return;
+      case Operation::broadcast:
+        if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
+        return;
+      case Operation::barrier:
+        if (missing) return lies(fmt::format("without the arrival of rank {}", lowest(missing)));
+        return;
+    }
+  }
+
+  const Program& program_;
+  const Claim& claim_;
+  uint64_t everyone_;
+  std::vector<std::vector<Cell>> memory_;
+  std::vector<std::deque<Value>> wires_;
+  Meaning meaning_;
+};
+
+}  // namespace
+
+Meaning interpret(const Program& program) {
+  assert(program.claim.shape.world <= 64);
+  return Interpreter(program).run();
+}
+
+}  // namespace rondo::schedule

@@ -1,0 +1,221 @@
+// Every operation x type x reduction x world x count x placement over sockets and over the fake link.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "engine/selection.hpp"
+#include "reference.hpp"
+#include "tests/skip.hpp"
+#include "world.hpp"
+
+namespace rondo::test {
+namespace {
+
+using schedule::Operation;
+
+struct Case {
+  Operation operation;
+  Reduction reduction;
+  uint64_t count;
+  bool in_place;
+  size_t offset;  // bytes of misalignment
+  Rank root;
+};
+
+std::string text(const Case& c, uint32_t world, DataType type) {
+  return fmt::format("{} {} {} world={} count={} {} offset={} root={}", name_of(c.operation), name_of(type),
+                     name_of(c.reduction), world, c.count, c.in_place ? "in place" : "out of place", c.offset,
+                     c.root);
+}
+
+// What rank `rank` holds at index i of the whole vector when the operation is over.
+template <class T>
+T expected(const Case& c, uint32_t world, uint64_t i) {
+  switch (c.operation) {
+    case Operation::all_reduce:
+    case Operation::reduce_scatter:
+      return reduced<T>(world, i, c.reduction);
+    case Operation::all_gather: {
+      Rank owner = 0;
+      while (shard(c.count, world, owner).first + shard(c.count, world, owner).count <= i) owner++;
+      return element<T>(owner, i, c.reduction);
+    }
+    case Operation::broadcast:
+      return element<T>(c.root, i, c.reduction);
+    case Operation::barrier:
+      break;
+  }
+  return T();
+}
+
+// Runs the case on one rank; returns the number of wrong elements.
+template <class T>
+uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks) {
+  const uint32_t world = ranks.size();
+  const Extent own = shard(c.count, world, rank);
+  const bool shard_in = c.operation == Operation::all_gather,
+             shard_out = c.operation == Operation::reduce_scatter;
+  const bool in_place = c.in_place || c.operation == Operation::broadcast;
+  const Extent in = shard_in ? own : Extent{0, c.count}, out = shard_out ? own : Extent{0, c.count};
+  Guarded<T> whole(c.count, c.offset), input(in_place ? 0 : in.count, c.offset),
+      output(in_place ? 0 : out.count, 2 * c.offset);
+  std::byte* input_at = in_place ? whole.data() + in.first * sizeof(T) : input.data();
+  std::byte* output_at = in_place ? whole.data() + out.first * sizeof(T) : output.data();
+  Guarded<T>& source = in_place ? whole : input;
+  for (uint64_t i = 0; i < in.count; i++) {
+    const T value = element<T>(rank, in.first + i, c.reduction);
+    source.set(in_place ? in.first + i : i, value);
+  }
+  const engine::Call call{.operation = c.operation,
+                          .algorithm = engine::select(c.operation),
+                          .type = data_type_of<T>,
+                          .reduction = c.reduction,
+                          .count = c.count,
+                          .root = c.root,
+                          .input = input_at,
+                          .output = output_at};
+  const auto outcome = engine.run(call, soon());
+  if (!outcome) {
+    if (outcome.error().code != ErrorCode::aborted) MESSAGE(outcome.error().message);
+    ranks.fail_all();
+    return 1;
+  }
+  Guarded<T>& result = in_place ? whole : output;
+  uint64_t wrong = !whole.intact() + !input.intact() + !output.intact();
+  for (uint64_t i = 0; i < out.count; i++)
+    wrong += result.get(in_place ? out.first + i : i) != expected<T>(c, world, out.first + i);
+  for (uint64_t i = 0; !in_place && i < in.count; i++)
+    wrong += input.get(i) != element<T>(rank, in.first + i, c.reduction);
+  return wrong;
+}
+
+template <class T>
+void run_cases(World& world, const std::vector<Case>& cases) {
+  std::vector<std::atomic<uint64_t>> wrong(cases.size());
+  world.run([&](Rank rank, engine::Engine& engine) {
+    // After an error an engine must not run again, and the other ranks would wait for it: one failure ends
+    // them all.
+    for (size_t k = 0; k < cases.size(); k++) {
+      wrong[k] += run_rank<T>(cases[k], engine, rank, world);
+      if (world.failure(rank).is_set()) return;
+    }
+  });
+  for (size_t k = 0; k < cases.size(); k++)
+    CHECK_MESSAGE(wrong[k] == 0, text(cases[k], world.size(), data_type_of<T>));
+}
+
+std::vector<uint64_t> small_counts(uint32_t world) { return {0, 1, world - 1, world, world + 1, 1023}; }
+
+// Full product over small counts; placements and roots rotate through the counts.
+std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts) {
+  std::vector<Case> cases;
+  uint32_t turn = 0;
+  for (const uint64_t count : counts) {
+    for (const Operation operation : {Operation::all_reduce, Operation::reduce_scatter}) {
+      for (const Reduction reduction :
+           {Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg}) {
+        cases.push_back({operation, reduction, count, false, turn++ % 3, 0});
+        cases.push_back({operation, reduction, count, true, turn++ % 3, 0});
+      }
+    }
+    cases.push_back({Operation::all_gather, Reduction::sum, count, false, turn++ % 3, 0});
+    cases.push_back({Operation::all_gather, Reduction::sum, count, true, turn++ % 3, 0});
+    for (Rank root = 0; root < world; root += 3)
+      cases.push_back({Operation::broadcast, Reduction::sum, count, true, turn++ % 3, root});
+    cases.push_back({Operation::barrier, Reduction::sum, 0, true, 0, 0});
+  }
+  return cases;
+}
+
+void run_all_types(World& world, const std::vector<Case>& cases) {
+  run_cases<float>(world, cases);
+  run_cases<double>(world, cases);
+  run_cases<int32_t>(world, cases);
+  run_cases<int64_t>(world, cases);
+}
+
+void run_small(SocketKind kind) {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    World world = World::over_sockets(n, kind);
+    run_all_types(world, cases_for(n, small_counts(n)));
+  }
+}
+
+constexpr LinkCaps tiny_caps{.slot_bytes = 256, .slots = 3};
+
+}  // namespace
+
+TEST_CASE("collectives over TCP on IPv4: every operation, type and reduction, small counts") {
+  run_small(SocketKind::tcp4);
+}
+TEST_CASE("collectives over TCP on IPv6") {
+  if (!has_ipv6_loopback()) SKIP_TEST("no IPv6 loopback on this machine");
+  run_small(SocketKind::tcp6);
+}
+TEST_CASE("collectives over Unix sockets") { run_small(SocketKind::unix_pair); }
+
+TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
+  const uint64_t count = (1 << 20) + 1;
+  for (const uint32_t n : {2u, 3u, 8u}) {
+    World world = World::over_sockets(n, SocketKind::tcp4);
+    run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, count, true, 0, 0},
+                             {Operation::all_reduce, Reduction::avg, count, false, 1, 0},
+                             {Operation::all_gather, Reduction::sum, count, false, 1, 0},
+                             {Operation::broadcast, Reduction::sum, count, true, 0, n - 1}});
+    run_cases<int64_t>(world, {{Operation::all_reduce, Reduction::avg, count, true, 0, 0},
+                               {Operation::reduce_scatter, Reduction::avg, count, false, 3, 0},
+                               {Operation::reduce_scatter, Reduction::max, count, true, 0, 0}});
+  }
+}
+
+TEST_CASE("collectives over sockets whose kernel buffers hold far less than a window") {
+  for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny}) {
+    World world = World::over_sockets(4, kind);
+    run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, 300'000, true, 0, 0},
+                             {Operation::reduce_scatter, Reduction::max, 300'000, false, 1, 0},
+                             {Operation::all_gather, Reduction::sum, 300'000, false, 1, 0}});
+  }
+}
+
+TEST_CASE("collectives with slots so small that every call has many windows") {
+  for (const uint32_t n : {2u, 3u, 5u, 8u}) {
+    World world = World::over_sockets(n, SocketKind::tcp4, {.slot_bytes = 64, .slots = 2, .call_bytes = 100});
+    run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}));
+  }
+}
+
+TEST_CASE("collectives over a link that writes short, hides data and refuses credit") {
+  for (const uint64_t seed : {1, 2, 3}) {
+    for (const uint32_t n : {2u, 3u, 5u, 8u}) {
+      const fake::Faults faults{
+          .seed = seed, .capacity = 300, .largest_write = 37, .write_refused = 0.2, .read_hidden = 0.3};
+      World world = World::over_fake(n, tiny_caps, faults);
+      run_cases<float>(world, cases_for(n, {0, 1, uint64_t(n) + 1, 1023}));
+      run_cases<int32_t>(world, cases_for(n, {uint64_t(n) + 1}));
+    }
+  }
+}
+
+TEST_CASE("collectives over a link with room for one byte") {
+  World world = World::over_fake(3, tiny_caps, {.capacity = 1, .largest_write = 1});
+  run_cases<double>(world, cases_for(3, {4, 100}));
+}
+
+TEST_CASE("payload counters: a full-width ring all-reduce moves exactly 2(N-1)m bytes over all ranks") {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 8u}) {
+    for (const uint64_t count : {0u, 1u, 7u, 1023u, 100'003u}) {
+      World world = World::over_sockets(n, SocketKind::unix_pair);
+      run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, count, true, 0, 0}});
+      uint64_t payload = 0, headers = 0;
+      for (Rank rank = 0; rank < n; rank++) {
+        payload += world.engine(rank).counters().payload_bytes_sent;
+        headers += world.engine(rank).counters().header_bytes_sent;
+      }
+      CHECK(payload == 2 * (n - 1) * count * sizeof(float));
+      CHECK(headers == (n == 1 ? 0 : n * 16));
+    }
+  }
+}
+
+}  // namespace rondo::test

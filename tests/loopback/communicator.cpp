@@ -1,0 +1,253 @@
+// The public face, with ranks as threads: each has a communicator of its own, over real sockets.
+#include "rondo/communicator.hpp"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+using namespace rondo;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+Options options_for(Rank rank, uint32_t world) {
+  static std::atomic<int> job{0};
+  static thread_local int current = 0;
+  if (rank == 0) current = ++job;
+  Options options;
+  options.rank = rank;
+  options.world = world;
+  options.root = fmt::format("unix:@rondo-test-{}-{}", getpid(), current);
+  options.secret = "secret of the tests";
+  options.init_timeout = milliseconds(10'000);
+  options.timeout = milliseconds(10'000);
+  return options;
+}
+
+// Runs body(communicator) on every rank, each in a thread of its own.
+void on_ranks(uint32_t world, const std::function<void(Communicator&)>& body) {
+  std::vector<Options> options;
+  const Options first = options_for(0, world);
+  for (Rank rank = 0; rank < world; rank++) {
+    options.push_back(first);
+    options.back().rank = rank;
+  }
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < world; rank++) {
+    threads.emplace_back([&, rank] {
+      auto communicator = Communicator::create(options[rank]);
+      CHECK_MESSAGE(communicator.ok(), (communicator ? "" : communicator.error().message));
+      if (communicator) body(*communicator);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+size_t entries(const char* folder) {
+  size_t count = 0;
+  DIR* directory = opendir(folder);
+  while (readdir(directory) != nullptr) count++;
+  closedir(directory);
+  return count;
+}
+
+milliseconds since(Clock::time_point began) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+}
+
+}  // namespace
+
+TEST_CASE("communicator: every operation through the public face") {
+  for (const uint32_t world : {1u, 2u, 5u}) {
+    on_ranks(world, [&](Communicator& comm) {
+      const auto rank = comm.rank();
+      CHECK(comm.world() == world);
+      std::vector<float> x(11, float(rank + 1)), y(11);
+      const float total = float(world * (world + 1)) / 2;
+      CHECK(comm.all_reduce(std::span<const float>(x), std::span(y)).ok());
+      CHECK(y == std::vector<float>(11, total));
+      CHECK(comm.all_reduce(std::span(x), Reduction::avg).ok());
+      CHECK(x == std::vector<float>(11, total / float(world)));
+
+      const Extent own = comm.shard(11);
+      std::vector<int64_t> numbers(11), part(own.count);
+      std::iota(numbers.begin(), numbers.end(), 0);
+      CHECK(comm.reduce_scatter(std::span(numbers), std::span(part)).ok());
+      for (size_t i = 0; i < part.size(); i++) CHECK(part[i] == int64_t(world * (own.first + i)));
+      std::vector<int64_t> gathered(11);
+      CHECK(comm.all_gather(std::span(part), std::span(gathered)).ok());
+      for (size_t i = 0; i < gathered.size(); i++) CHECK(gathered[i] == int64_t(world * i));
+
+      std::vector<double> from_last(3, rank + 1 == world ? 7. : 0.);
+      CHECK(comm.broadcast(std::span(from_last), world - 1).ok());
+      CHECK(from_last == std::vector<double>(3, 7.));
+      CHECK(comm.barrier().ok());
+      CHECK(comm.all_reduce(std::span<float>()).ok());  // nothing at all is fine
+      CHECK(comm.counters().operations == 7);
+    });
+  }
+}
+
+TEST_CASE("communicator: bad arguments are refused before anything is sent, and it works on") {
+  on_ranks(2, [](Communicator& comm) {
+    std::vector<float> data(100, 1.f);
+    const auto refused = [](const Result<void>& result, const char* text) {
+      CHECK(!result.ok());
+      if (result.ok()) return;
+      CHECK(result.error().code == ErrorCode::invalid_argument);
+      CHECK(result.error().message.find(text) != std::string::npos);
+    };
+    const std::span all(data);
+    refused(comm.all_reduce(all.first(50), all.subspan(1, 50)), "overlap");
+    refused(comm.all_reduce(all.first(50), all.subspan(50, 49)), "must have 50 elements, not 49");
+    refused(comm.reduce_scatter(all.first(50), all.subspan(1, 25)), "overlap");
+    refused(comm.reduce_scatter(all.first(50), all.subspan(50, 26)), "must have 25 elements, not 26");
+    refused(comm.all_gather(all.subspan(1, 25), all.first(50)), "overlap");
+    refused(comm.broadcast(all, 2), "no rank 2 in a world of 2");
+    refused(comm.all_reduce(nullptr, data.data(), 1, DataType::f32, Reduction::sum), "null");
+    refused(comm.all_reduce(data.data(), data.data(), SIZE_MAX, DataType::f64, Reduction::sum),
+            "address space");
+    CHECK(comm.counters().operations == 0);
+    // In place: the shard at its place in the whole.
+    const Extent own = comm.shard(100);
+    CHECK(comm.reduce_scatter(all, all.subspan(own.first, own.count)).ok());
+    CHECK(comm.all_gather(all.subspan(own.first, own.count), all).ok());
+    CHECK(data == std::vector<float>(100, 2.f));
+  });
+}
+
+TEST_CASE("communicator: one that was moved from says so") {
+  on_ranks(1, [](Communicator& comm) {
+    Communicator other(std::move(comm));
+    CHECK(other.barrier().ok());
+    const auto result = comm.barrier();
+    REQUIRE(!result.ok());
+    CHECK(result.error().code == ErrorCode::invalid_argument);
+    comm.abort();
+    comm = std::move(other);
+    CHECK(comm.barrier().ok());
+  });
+}
+
+TEST_CASE("communicator: a rank that leaves in the middle is named by every other rank") {
+  for (const Rank leaver : {0u, 2u}) {
+    std::atomic<int> named{0};  // rank 0 carries the control plane: without it only its neighbours can tell
+    on_ranks(5, [&](Communicator& comm) {
+      std::vector<float> data(1 << 18, 1.f);
+      CHECK(comm.all_reduce(std::span(data)).ok());
+      if (comm.rank() == leaver) return;
+      const auto began = Clock::now();
+      const auto result = comm.all_reduce(std::span(data));
+      CHECK(!result.ok());
+      if (result.ok()) return;
+      CHECK(since(began) < milliseconds(2000));
+      CHECK(result.error().code == ErrorCode::peer_lost);
+      if (result.error().peer == leaver) named++;
+      const auto next = comm.all_reduce(std::span(data));
+      CHECK(!next.ok());
+      if (next.ok()) return;
+      CHECK(next.error().code == ErrorCode::aborted);
+    });
+    CHECK(named >= (leaver == 0 ? 2 : 4));
+  }
+}
+
+TEST_CASE("communicator: a mismatch fails every rank that waits, within a second") {
+  on_ranks(4, [&](Communicator& comm) {
+    std::vector<float> data(100'000, 1.f);
+    const size_t count = comm.rank() == 2 ? 99'999 : 100'000;
+    const auto began = Clock::now();
+    const auto result = comm.all_reduce(std::span(data).first(count));
+    CHECK(!result.ok());
+    if (result.ok()) return;
+    CHECK(result.error().code == ErrorCode::mismatch);
+    CHECK(since(began) < milliseconds(1000));
+  });
+}
+
+TEST_CASE(
+    "communicator: abort from another thread ends the call on every rank, more than once does no harm") {
+  on_ranks(3, [&](Communicator& comm) {
+    std::thread other;
+    if (comm.rank() == 1) {
+      other = std::thread([&] {
+        std::this_thread::sleep_for(milliseconds(100));
+        comm.abort();
+        comm.abort();
+      });
+    }
+    // Rank 2 comes when all is over, so that ranks 0 and 1 wait.
+    if (comm.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
+    const auto began = Clock::now();
+    const auto result = comm.barrier();
+    CHECK(!result.ok());
+    if (!result.ok()) {
+      CHECK(result.error().code == ErrorCode::aborted);
+      CHECK(result.error().peer == 1u);
+    }
+    CHECK(since(began) < milliseconds(1100));
+    if (other.joinable()) other.join();
+  });
+}
+
+TEST_CASE("communicator: the call's deadline wins over the communicator's, and names whom it waits for") {
+  on_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(900));
+      return;
+    }
+    const auto began = Clock::now();
+    const auto result = comm.barrier({.timeout = milliseconds(300)});
+    CHECK(!result.ok());
+    if (result.ok()) return;
+    CHECK(result.error().code == ErrorCode::timeout);
+    CHECK(result.error().peer == 1u);
+    CHECK(since(began) >= milliseconds(300));
+    CHECK(since(began) < milliseconds(800));
+  });
+}
+
+TEST_CASE("communicator: several at once, from several threads, in any order") {
+  constexpr int communicators = 3, rounds = 50;
+  std::vector<std::thread> threads;
+  for (int c = 0; c < communicators; c++) {
+    threads.emplace_back([] {
+      on_ranks(2, [](Communicator& comm) {
+        std::vector<std::thread> callers;
+        std::atomic<int> wrong{0};
+        for (int t = 0; t < 2; t++) {
+          callers.emplace_back([&] {
+            for (int i = 0; i < rounds; i++) {
+              std::vector<int32_t> data(100, 1);
+              wrong += !comm.all_reduce(std::span(data)).ok() || data != std::vector<int32_t>(100, 2);
+            }
+          });
+        }
+        for (auto& caller : callers) caller.join();
+        CHECK(wrong == 0);
+      });
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_CASE("communicator: 100 times made, used and destroyed leaves descriptors and threads as they were") {
+  const auto cycle = [] {
+    on_ranks(3, [](Communicator& comm) {
+      std::vector<float> data(1000, 1.f);
+      CHECK(comm.all_reduce(std::span(data)).ok());
+    });
+  };
+  cycle();
+  const size_t descriptors = entries("/proc/self/fd"), tasks = entries("/proc/self/task");
+  for (int i = 0; i < 100; i++) cycle();
+  CHECK(entries("/proc/self/fd") == descriptors);
+  CHECK(entries("/proc/self/task") == tasks);
+}

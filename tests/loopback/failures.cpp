@@ -1,0 +1,227 @@
+// What the engine says, and when, if ranks disagree, stall or vanish.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <thread>
+
+#include "communicator/turnstile.hpp"
+#include "engine/selection.hpp"
+#include "world.hpp"
+
+namespace rondo::test {
+namespace {
+
+using schedule::Operation;
+using std::chrono::duration_cast;
+
+struct Outcome {
+  std::optional<Error> error;
+  milliseconds took;
+};
+
+engine::Call all_reduce_of(std::vector<float>& data) {
+  auto* bytes = reinterpret_cast<std::byte*>(data.data());
+  return {.operation = Operation::all_reduce,
+          .algorithm = engine::select(Operation::all_reduce),
+          .count = data.size(),
+          .input = bytes,
+          .output = bytes};
+}
+
+// Every rank runs its call; no rank is told of another's failure but by its own links.
+std::vector<Outcome> run_calls(World& world, milliseconds timeout,
+                               const std::function<engine::Call(Rank)>& call) {
+  std::vector<Outcome> outcomes(world.size());
+  world.run([&](Rank rank, engine::Engine& engine) {
+    const TimePoint began = Clock::now();
+    auto result = engine.run(call(rank), deadline_after(timeout));
+    outcomes[rank].took = duration_cast<milliseconds>(Clock::now() - began);
+    if (!result) outcomes[rank].error = result.error();
+  });
+  return outcomes;
+}
+
+}  // namespace
+
+TEST_CASE("mismatch: each field that differs is named, and nothing is written past the smaller buffer") {
+  struct Difference {
+    const char* text;
+    void (*apply)(engine::Call&);
+  };
+  const Difference differences[] = {
+      {"operation: ", [](engine::Call& call) { call.operation = Operation::all_gather; }},
+      {"type: ", [](engine::Call& call) { call.type = DataType::i32; }},
+      {"reduction: ", [](engine::Call& call) { call.reduction = Reduction::max; }},
+      {"count or root", [](engine::Call& call) { call.count -= 1; }},
+      {"count or root", [](engine::Call& call) { call.root = 1; }},
+  };
+  for (const Difference& difference : differences) {
+    CAPTURE(std::string(difference.text));
+    World world = World::over_sockets(2, SocketKind::tcp4);
+    std::vector<std::vector<float>> data(2, std::vector<float>(4096, 1.f));
+    const auto outcomes = run_calls(world, milliseconds(5000), [&](Rank rank) {
+      engine::Call call = all_reduce_of(data[rank]);
+      if (rank == 1) difference.apply(call);
+      return call;
+    });
+    for (Rank rank = 0; rank < 2; rank++) {
+      REQUIRE(outcomes[rank].error);
+      CHECK(outcomes[rank].error->code == ErrorCode::mismatch);
+      CHECK(outcomes[rank].error->peer == 1 - rank);
+      CHECK(outcomes[rank].error->message.find(difference.text) != std::string::npos);
+      CHECK(outcomes[rank].took < milliseconds(1000));
+      for (const float x : data[rank]) CHECK(x == 1.f);
+    }
+  }
+}
+
+TEST_CASE("mismatch: a rank that is one call behind is told apart by the sequence number") {
+  World world = World::over_sockets(2, SocketKind::tcp4);
+  std::vector<std::vector<float>> data(2, std::vector<float>(8, 1.f));
+  std::vector<Outcome> outcomes(2);
+  world.run([&](Rank rank, engine::Engine& engine) {
+    // A broadcast of rank 0 does not wait for rank 1, which leaves it out.
+    engine::Call broadcast = all_reduce_of(data[rank]);
+    broadcast.operation = Operation::broadcast;
+    if (rank == 0) CHECK(engine.run(broadcast, soon()).ok());
+    if (auto result = engine.run(all_reduce_of(data[rank]), soon()); !result)
+      outcomes[rank].error = result.error();
+  });
+  REQUIRE(outcomes[1].error);
+  CHECK(outcomes[1].error->code == ErrorCode::mismatch);
+  CHECK(outcomes[1].error->message.find("operation: all_reduce here, broadcast there") != std::string::npos);
+  REQUIRE(outcomes[0].error);
+  CHECK(outcomes[0].error->message.find("sequence number: 2 here, 1 there") != std::string::npos);
+}
+
+TEST_CASE("deadline: a link that stalls ends the call on time and names whom it waits for") {
+  constexpr milliseconds timeout{300};
+  World world = World::over_fake(3, {.slot_bytes = 1024, .slots = 4}, {.stall_after = 5000});
+  std::vector<std::vector<float>> data(3, std::vector<float>(100'000, 1.f));
+  const auto outcomes = run_calls(world, timeout, [&](Rank rank) { return all_reduce_of(data[rank]); });
+  for (Rank rank = 0; rank < 3; rank++) {
+    REQUIRE(outcomes[rank].error);
+    const Error& error = *outcomes[rank].error;
+    const Rank previous = (rank + 2) % 3;
+    CHECK(error.code == ErrorCode::timeout);
+    CHECK(error.peer == previous);
+    CHECK(error.message.find("rank " + std::to_string(previous) + " has sent") != std::string::npos);
+    CHECK(error.message.find("#1 all_reduce of 100000 f32, sum") != std::string::npos);
+    CHECK(outcomes[rank].took >= timeout);
+    CHECK(outcomes[rank].took < timeout + milliseconds(500));
+  }
+}
+
+TEST_CASE("deadline: a rank that never calls is named by the rank that waits for it") {
+  World world = World::over_sockets(2, SocketKind::tcp4);
+  std::vector<float> data(10, 1.f);
+  const TimePoint began = Clock::now();
+  const auto result = world.engine(0).run(all_reduce_of(data), deadline_after(milliseconds(200)));
+  REQUIRE(!result.ok());
+  CHECK(result.error().code == ErrorCode::timeout);
+  CHECK(result.error().peer == 1u);
+  CHECK(result.error().message.find("nothing of this operation has come from rank 1") != std::string::npos);
+  CHECK(Clock::now() - began >= milliseconds(200));
+  CHECK(Clock::now() - began < milliseconds(700));
+}
+
+TEST_CASE("a link that closes in the middle is peer_lost, naming the peer, at once") {
+  World world = World::over_fake(2, {.slot_bytes = 1024, .slots = 4}, {.close_after = 9000});
+  std::vector<std::vector<float>> data(2, std::vector<float>(100'000, 1.f));
+  const auto outcomes =
+      run_calls(world, milliseconds(10'000), [&](Rank rank) { return all_reduce_of(data[rank]); });
+  for (Rank rank = 0; rank < 2; rank++) {
+    REQUIRE(outcomes[rank].error);
+    CHECK(outcomes[rank].error->code == ErrorCode::peer_lost);
+    CHECK(outcomes[rank].error->peer == 1 - rank);
+    CHECK(outcomes[rank].took < milliseconds(1000));
+  }
+}
+
+// A link whose only slot is freed by its own flush, after which nothing more will wake anybody.
+class OneSlotTx final : public Tx {
+ public:
+  const LinkCaps& caps() const noexcept override { return caps_; }
+  LinkState poll() noexcept override {
+    completed_ += std::exchange(held_, 0);
+    return LinkState::open;
+  }
+  int descriptor() const noexcept override { return -1; }
+  void close() noexcept override {}
+  std::span<std::byte> acquire(size_t bytes) noexcept override {
+    return std::span(slot_).first(held_ > 0 ? 0 : std::min(bytes, slot_.size()));
+  }
+  void commit(size_t bytes) noexcept override { held_ = bytes; }
+  size_t send(View source) noexcept override {
+    return held_ > 0 ? 0 : held_ = std::min(source.bytes, slot_.size());
+  }
+  uint64_t completed() const noexcept override { return completed_; }
+
+ private:
+  LinkCaps caps_{.slot_bytes = 256, .slots = 2};
+  std::array<std::byte, 256> slot_;
+  size_t held_ = 0;
+  uint64_t completed_ = 0;
+};
+
+TEST_CASE("a flush that frees a slot is progress: the call does not go to sleep after it") {
+  class OneLink final : public Fabric {
+   public:
+    Result<Pair> open(Rank, Lane) noexcept override { return Pair{&tx_, &unused_.rx()}; }
+    void close() noexcept override {}
+
+   private:
+    OneSlotTx tx_;
+    tcp::Connection unused_{Descriptor(), {}};
+  } fabric;
+  auto waiter = engine::Waiter::make({});  // sleeps as soon as nothing moves
+  REQUIRE(waiter.ok());
+  engine::Failure failure;
+  engine::Engine engine({.rank = 0, .world = 2, .epoch = 1}, fabric, **waiter, failure);
+  std::vector<float> data(2000);
+  engine::Call call = all_reduce_of(data);
+  call.operation = Operation::broadcast;
+  const TimePoint began = Clock::now();
+  CHECK(engine.run(call, soon()).ok());
+  CHECK(Clock::now() - began < milliseconds(5000));
+}
+
+TEST_CASE("the error word ends a call that sleeps") {
+  World world = World::over_sockets(2, SocketKind::tcp4);
+  std::vector<float> data(10, 1.f);
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    CHECK(world.failure(0).set({ErrorCode::peer_lost, "rank 7 died", 7}));
+    CHECK(!world.failure(0).set({ErrorCode::aborted, "too late"}));
+    world.waiter(0).ring();
+  });
+  const TimePoint began = Clock::now();
+  const auto result = world.engine(0).run(all_reduce_of(data), soon());
+  other.join();
+  REQUIRE(!result.ok());
+  CHECK(result.error().code == ErrorCode::peer_lost);
+  CHECK(result.error().peer == 7u);
+  CHECK(Clock::now() - began < milliseconds(1000));
+}
+
+TEST_CASE("turnstile: first come, first through; who gives up is passed over") {
+  Turnstile turnstile;
+  std::vector<int> order;
+  std::vector<std::thread> threads;
+  {
+    const auto turn = turnstile.enter(soon());
+    REQUIRE(bool(turn));
+    for (int i = 0; i < 4; i++) {
+      threads.emplace_back([&, i] {
+        const auto mine = turnstile.enter(i == 1 ? deadline_after(milliseconds(10)) : soon());
+        CHECK(bool(mine) == (i != 1));
+        if (mine) order.push_back(i);  // the turn guards it
+      });
+      std::this_thread::sleep_for(milliseconds(40));
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(order == std::vector{0, 2, 3});
+}
+
+}  // namespace rondo::test

@@ -1,0 +1,84 @@
+// Data whose right results are exact in every type, and the one-process model that gives them.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "rondo/types.hpp"
+
+namespace rondo::test {
+
+/// Element i of rank r. Small integers, so that sums over few ranks are exact in any order; a shifted,
+/// swapped or doubly added chunk changes them. Products stay small; integer averages start near the type's
+/// limit, where a sum in the type itself would wrap.
+template <class T>
+T element(Rank rank, uint64_t i, Reduction reduction) {
+  const uint64_t hash = ((i + 1) * 2654435761u + (rank + 1) * 0x85ebca6bu) >> 5;
+  if (reduction == Reduction::prod) return T(int64_t(hash % 3) == 0 ? -2 : 1);
+  if (reduction == Reduction::avg && std::is_integral_v<T>)
+    return T(std::numeric_limits<T>::max() - T(hash % 61));
+  return T(int64_t(hash % 61) - 30);
+}
+
+__extension__ using int128 = __int128;
+template <class T>
+using Exact = std::conditional_t<std::is_floating_point_v<T>, double, int128>;
+
+/// The reduction of element i over all ranks.
+template <class T>
+T reduced(uint32_t world, uint64_t i, Reduction reduction) {
+  Exact<T> result = Exact<T>(element<T>(0, i, reduction));
+  for (Rank rank = 1; rank < world; rank++) {
+    const auto x = Exact<T>(element<T>(rank, i, reduction));
+    switch (reduction) {
+      case Reduction::sum:
+      case Reduction::avg:
+        result += x;
+        break;
+      case Reduction::prod:
+        result *= x;
+        break;
+      case Reduction::min:
+        result = std::min(result, x);
+        break;
+      case Reduction::max:
+        result = std::max(result, x);
+        break;
+    }
+  }
+  // The sum is exact in T here, so one rounding of the quotient is what a division in T gives.
+  return reduction == Reduction::avg ? T(result / Exact<T>(world)) : T(result);
+}
+
+/// `count` elements that start `offset` bytes past an aligned address, between guards that must stay as they
+/// are.
+template <class T>
+class Guarded {
+ public:
+  Guarded(size_t count, size_t offset)
+      : count_(count), offset_(offset), bytes_(count * sizeof(T) + 2 * guard + offset, mark) {}
+
+  std::byte* data() { return bytes_.data() + guard + offset_; }
+  T get(size_t i) {
+    T value;
+    std::memcpy(&value, data() + i * sizeof(T), sizeof value);
+    return value;
+  }
+  void set(size_t i, T value) { std::memcpy(data() + i * sizeof(T), &value, sizeof value); }
+  bool intact() const {
+    const auto marked = [](std::byte b) { return b == mark; };
+    const auto first = bytes_.begin(), end = first + ptrdiff_t(guard + offset_ + count_ * sizeof(T));
+    return std::all_of(first, first + ptrdiff_t(guard + offset_), marked) &&
+           std::all_of(end, bytes_.end(), marked);
+  }
+
+ private:
+  static constexpr size_t guard = 64;
+  static constexpr std::byte mark{0xA5};
+  size_t count_, offset_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace rondo::test

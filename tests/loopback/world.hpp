@@ -1,0 +1,56 @@
+// Ranks as threads over links of any kind: what the loopback tier runs on.
+#pragma once
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "transport/fake/fake.hpp"
+#include "transport/tcp/fabric.hpp"
+
+namespace rondo::test {
+
+/// A connected pair of stream sockets, non-blocking: TCP over IPv4 or IPv6 loopback, or a Unix pair
+/// (with kernel buffers far smaller than a window, where it is called tiny).
+enum class SocketKind { tcp4, tcp6, unix_pair, tcp4_tiny, unix_tiny };
+std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind);
+bool has_ipv6_loopback();
+
+/// `world` engines with a thread each. Failures of every rank are kept for the test to look at.
+class World {
+ public:
+  static World over_sockets(uint32_t world, SocketKind kind, const tcp::Sizes& sizes = {});
+  static World over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults);
+  World(World&&) = default;
+
+  uint32_t size() const { return uint32_t(ranks_->size()); }
+  /// Runs body(rank, engine) on every rank and joins.
+  void run(const std::function<void(Rank, engine::Engine&)>& body);
+  engine::Engine& engine(Rank rank) { return *(*ranks_)[rank].engine; }
+  engine::Failure& failure(Rank rank) { return (*ranks_)[rank].failure; }
+  /// Any rank: every other rank's call ends with `aborted`.
+  void fail_all();
+  engine::Waiter& waiter(Rank rank) { return *(*ranks_)[rank].waiter; }
+
+ private:
+  struct Member {
+    engine::Failure failure;
+    std::unique_ptr<engine::Waiter> waiter;
+    std::unique_ptr<Fabric> fabric;
+    std::unique_ptr<engine::Engine> engine;
+  };
+  explicit World(uint32_t world);
+  void start();
+
+  std::unique_ptr<std::mutex> connecting_ = std::make_unique<std::mutex>();
+  std::unique_ptr<std::vector<Member>> ranks_;
+  std::unique_ptr<fake::Network> network_;
+};
+
+inline TimePoint soon() { return deadline_after(milliseconds(20000)); }
+
+}  // namespace rondo::test

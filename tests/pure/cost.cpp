@@ -1,0 +1,67 @@
+#include "schedule/cost.hpp"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+
+#include "schedule/catalogue.hpp"
+#include "schedule/payload.hpp"
+
+using namespace rondo;
+using namespace rondo::schedule;
+
+namespace {
+const Schedule& ring(Operation operation) { return *find(operation, Algorithm::ring); }
+const LinkModel model{.alpha = 3e-6, .beta = 2e-10, .gamma = 5e-11};
+}  // namespace
+
+TEST_CASE("payload: exact for any world and count") {
+  for (uint64_t world = 1; world <= 33; world++) {
+    const Shape shape{.world = uint32_t(world), .root = uint32_t(world / 2)};
+    for (uint64_t m : {0ull, 1ull, 2ull, 7ull, 31ull, 32ull, 33ull, 1000003ull, 1ull << 40}) {
+      CAPTURE(world);
+      CAPTURE(m);
+      REQUIRE(payload_elements(ring(Operation::all_reduce), m, shape) == 2 * (world - 1) * m);
+      REQUIRE(payload_elements(ring(Operation::reduce_scatter), m, shape) == (world - 1) * m);
+      REQUIRE(payload_elements(ring(Operation::all_gather), m, shape) == (world - 1) * m);
+      REQUIRE(payload_elements(ring(Operation::broadcast), m, shape) == (world - 1) * m);
+    }
+  }
+  // Chunks of 2, 2, 1 and 1: rank 0 sends all but chunk 0, then all but chunk 1; rank 2 all but 2, then all
+  // but 3.
+  CHECK(payload_elements(ring(Operation::all_reduce), 6, {.world = 4}, 0) == 4 + 4);
+  CHECK(payload_elements(ring(Operation::all_reduce), 6, {.world = 4}, 2) == 5 + 5);
+  CHECK(payload_elements(*find(Operation::barrier, Algorithm::dissemination), 0, {.world = 9}) == 0);
+}
+
+TEST_CASE("cost: the ring meets its closed forms") {
+  for (uint32_t world = 1; world <= 16; world++) {
+    const Vector vector{.count = uint64_t(world) * 1000};
+    const double n = world, m = double(vector.count) * 4, part = (n - 1) / n * m;
+    const auto walked = [&](Operation operation) {
+      return cost(ring(operation), {.world = world}, vector, model);
+    };
+    CAPTURE(world);
+    REQUIRE(walked(Operation::reduce_scatter) ==
+            doctest::Approx((n - 1) * model.alpha + part * (model.beta + model.gamma)).epsilon(1e-9));
+    REQUIRE(walked(Operation::all_gather) ==
+            doctest::Approx((n - 1) * model.alpha + part * model.beta).epsilon(1e-9));
+    REQUIRE(walked(Operation::all_reduce) ==
+            doctest::Approx(2 * (n - 1) * model.alpha + part * (2 * model.beta + model.gamma)).epsilon(1e-9));
+    REQUIRE(walked(Operation::broadcast) ==
+            doctest::Approx((n - 1) * (model.alpha + m * model.beta)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("cost: wide partials cost their width, and only they") {
+  const Vector vector{.count = 4000, .element_bytes = 2, .accumulator_bytes = 4};
+  const LinkModel bytes{.beta = 1};  // on 4 ranks: 1 narrow round, 2 wide, 3 narrow, 1000 elements each
+  CHECK(cost(ring(Operation::all_reduce), {.world = 4}, vector, bytes) ==
+        doctest::Approx(1000 * (2 + 2 * 4 + 3 * 2)));
+}
+
+TEST_CASE("cost: a barrier takes ceil(log2 N) messages in a row") {
+  const Schedule& barrier = *find(Operation::barrier, Algorithm::dissemination);
+  for (uint32_t world = 1; world <= 64; world++)
+    REQUIRE(cost(barrier, {.world = world}, {}, {.alpha = 1}) == doctest::Approx(std::bit_width(world - 1)));
+}

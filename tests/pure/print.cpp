@@ -1,0 +1,148 @@
+#include "schedule/print.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/explain.hpp"
+#include "schedule/catalogue.hpp"
+
+using namespace rondo;
+using namespace rondo::schedule;
+
+namespace {
+
+std::string text_of(const Schedule& schedule, const Shape& shape, std::optional<Rank> rank = {}) {
+  std::string text;
+  print_text(schedule, shape, rank, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What `rondo explain` makes of a command line: the complaint, or nothing.
+std::string complaint(const std::string& arguments) {
+  CLI::App app{"", "rondo"};
+  std::function<int()> action;
+  cli::add_explain(app, action);
+  try {
+    app.parse("explain " + arguments, false);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  REQUIRE(action);
+  return {};
+}
+
+int exit_code(const std::string& arguments) {
+  const std::string command = std::string(RONDO_EXECUTABLE) + " " + arguments + " >/dev/null 2>&1";
+  return WEXITSTATUS(std::system(command.c_str()));
+}
+
+}  // namespace
+
+TEST_CASE("print: a line per step, the rest are comments") {
+  for (const Schedule& schedule : catalogue()) {
+    for (uint32_t world : {1u, 2u, 5u, 70u}) {
+      size_t steps = 0, lines = 0;
+      for (Rank rank = 0; rank < world; rank++)
+        schedule.steps(rank, {.world = world}, [&](const Step&) { steps++; });
+      std::istringstream text(text_of(schedule, {.world = world}));
+      for (std::string line; std::getline(text, line);) {
+        if (line[0] == '#') continue;
+        std::istringstream words(line);
+        uint32_t rank, round, chunk;
+        std::string kind, peer, more;
+        REQUIRE((words >> rank >> round >> kind >> peer >> chunk));
+        REQUIRE_FALSE((words >> more));
+        REQUIRE(rank < world);
+        REQUIRE(chunk < schedule.chunks({.world = world}));
+        lines++;
+      }
+      REQUIRE(lines == steps);
+    }
+  }
+}
+
+TEST_CASE("print: rank 1 of a ring all-reduce on 3 ranks") {
+  CHECK(text_of(*find(Operation::all_reduce, Algorithm::ring), {.world = 3}, 1) ==
+        "# ring all_reduce, world 3, 3 chunks\n"
+        "# rank round kind peer chunk\n"
+        "1 0 send 2 0\n"
+        "1 0 recv_reduce 0 2\n"
+        "1 1 send 2 2\n"
+        "1 1 recv_reduce 0 1\n"
+        "1 2 send 2 1\n"
+        "1 2 recv 0 0\n"
+        "1 3 send 2 0\n"
+        "1 3 recv 0 2\n"
+        "# kinds: send to peer; recv from peer; recv_reduce = (from peer) op (own); copy and reduce stay on "
+        "the rank\n"
+        "# steps: 8 on rank 1\n"
+        "# payload sent by rank 1: 4/3 m, of a vector of m\n"
+        "# latency: 4 alpha\n"
+        "# chunk 0 is summed as: (1+2)+0\n");
+}
+
+TEST_CASE("print: the summary fits the operation") {
+  CHECK(contains(text_of(*find(Operation::broadcast, Algorithm::ring), {.world = 4, .root = 2}),
+                 "# payload sent per rank: 0 to m, of a vector of m\n# latency: 3 alpha\n# chunk 0 comes "
+                 "from rank: 2\n"));
+  const std::string barrier = text_of(*find(Operation::barrier, Algorithm::dissemination), {.world = 5});
+  CHECK(contains(barrier, "# latency: 3 alpha\n"));
+  CHECK(contains(barrier, "tokens have no elements"));
+  CHECK(contains(barrier, "\n0 0 copy - 0\n"));
+}
+
+TEST_CASE("print: JSON holds the same steps") {
+  for (const Schedule& schedule : catalogue()) {
+    std::string text;
+    print_json(schedule, {.world = 3}, {}, [&](std::string_view piece) { text += piece; });
+    const auto json = nlohmann::json::parse(text);
+    CHECK(json["operation"] == name_of(schedule.operation));
+    CHECK(json["world"] == 3);
+    CHECK(json["steps"].size() == json["step_count"]);
+    size_t i = 0;
+    for (Rank rank = 0; rank < 3; rank++) {
+      uint32_t index = 0;
+      schedule.steps(rank, {.world = 3}, [&](const Step& step) {
+        const auto& line = json["steps"][i++];
+        CHECK(line["rank"] == rank);
+        CHECK(line["step"] == index++);
+        CHECK(line["kind"] == name_of(step.kind));
+        CHECK(line["chunk"] == step.chunk);
+        CHECK(line["finish"] == bool(step.flags & flag::finish));
+      });
+    }
+  }
+}
+
+TEST_CASE("explain: a wrong command line is told what would be right") {
+  CHECK(complaint("--algorithm ring --world 4") == "");
+  CHECK(complaint("--algorithm ring --world 4 --operation broadcast --root 3 --rank 1 --json") == "");
+  CHECK(contains(complaint("--algorithm rings --world 4"),
+                 "--algorithm: rings is not one of: ring, dissemination"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --operation reduce"),
+                 "all_reduce, reduce_scatter, all_gather"));
+  CHECK(contains(complaint("--algorithm dissemination --world 4"),
+                 "all_reduce has no dissemination, it has: ring"));
+  CHECK(contains(complaint("--algorithm ring --world 0"), "1 to 16384"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --rank 4"), "--rank: 4 is not in 0 .. 3"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --operation broadcast --root 4"),
+                 "--root: 4 is not in 0 .. 3"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --root 1"), "only broadcast has a root"));
+  CHECK(contains(complaint("--algorithm ring"), "--world is required"));
+}
+
+TEST_CASE("explain: exit codes of the command") {
+  CHECK(exit_code("explain --algorithm ring --world 4") == 0);
+  CHECK(exit_code("explain --help") == 0);
+  CHECK(exit_code("explain --algorithm rings --world 4") == 2);
+  CHECK(exit_code("explain --algorithm dissemination --world 4") == 2);
+  CHECK(exit_code("") == 2);
+}

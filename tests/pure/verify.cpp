@@ -1,0 +1,99 @@
+#include "schedule/verify.hpp"
+
+#include <doctest/doctest.h>
+
+#include "schedule/catalogue.hpp"
+
+using namespace rondo;
+using namespace rondo::schedule;
+
+namespace {
+
+// Calls visit(schedule, shape) for the whole catalogue, worlds first to last and all roots of small worlds.
+template <class Visit>
+void each_case(uint32_t first, uint32_t last, const Visit& visit) {
+  for (const Schedule& schedule : catalogue()) {
+    const bool rooted = schedule.operation == Operation::broadcast;
+    for (uint32_t world = first; world <= last; world++)
+      for (Rank root = 0; root < (rooted ? world : 1); root++)
+        if (world <= 16 || root == 0 || root + 1 == world) visit(schedule, Shape{world, root});
+  }
+}
+
+Claim ring(Operation operation, uint32_t world) {
+  return claim_of(*find(operation, Algorithm::ring), {.world = world});
+}
+
+}  // namespace
+
+TEST_CASE("verify: the whole catalogue is proven for worlds 1 to 64") {
+  uint32_t cases = 0;
+  each_case(1, largest_proven_world, [&](const Schedule& schedule, const Shape& shape) {
+    CAPTURE(name_of(schedule.operation));
+    CAPTURE(shape.world);
+    CAPTURE(shape.root);
+    REQUIRE(verify(schedule, shape).counter_example() == "");
+    cases++;
+  });
+  CHECK(cases == 4 * 64 + 136 + 48 * 2);
+}
+
+TEST_CASE("verify: more than 64 ranks are refused, not waved through") {
+  CHECK_FALSE(verify(*find(Operation::broadcast, Algorithm::ring), {.world = 65}).ok());
+}
+
+TEST_CASE("verify: reports the order of summation") {
+  const Verdict verdict = verify(ring(Operation::all_reduce, 4));
+  REQUIRE(verdict.ok());
+  CHECK(verdict.order(0) == "((1+2)+3)+0");
+  CHECK(verdict.order(1) == "((2+3)+0)+1");
+  CHECK(verdict.order(3) == "((0+1)+2)+3");
+  CHECK(verify(ring(Operation::reduce_scatter, 3)).order(2) == "(0+1)+2");
+  CHECK(verify(ring(Operation::all_reduce, 1)).order(0) == "0");
+}
+
+TEST_CASE("verify: with W slots for a window of W the fused ring is stuck, with W+1 it is not") {
+  for (Operation operation : {Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather}) {
+    for (uint32_t world = 3; world <= 9; world++) {
+      for (uint32_t window = 1; window <= 8; window++) {
+        CAPTURE(world);
+        CAPTURE(window);
+        const Claim claim = ring(operation, world);
+        const auto stuck = fused_progress(claim, window, window);
+        REQUIRE(stuck.has_value());
+        REQUIRE(stuck->sentence.find("slots to rank") != std::string::npos);
+        REQUIRE_FALSE(fused_progress(claim, window, window + 1).has_value());
+      }
+    }
+  }
+}
+
+TEST_CASE("verify: what does not close a circle of slots is not stuck with W of them") {
+  const Claim chain = ring(Operation::broadcast, 5);
+  CHECK_FALSE(fused_progress(chain, 2, 2).has_value());
+  const Claim pair = ring(Operation::all_reduce, 2);
+  CHECK(fused_progress(pair, 2, 2, Form::fused).has_value());
+  CHECK_FALSE(fused_progress(pair, 2, 2, Form::stored).has_value());
+}
+
+TEST_CASE("verify: steps posted one after another without buffering lock a ring up") {
+  for (uint32_t world = 2; world <= 9; world++) {
+    const auto stuck = unfused_progress(ring(Operation::all_reduce, world), 0, Posting::serial);
+    REQUIRE(stuck.has_value());
+    CHECK(stuck->rank == 0);
+    CHECK(stuck->step == 0);
+    CHECK(stuck->sentence.find("rank 0 step 0 (send chunk") == 0);
+  }
+  CHECK_FALSE(unfused_progress(ring(Operation::broadcast, 9), 0, Posting::serial).has_value());
+  CHECK_FALSE(unfused_progress(ring(Operation::all_reduce, 9), unbounded, Posting::serial).has_value());
+}
+
+TEST_CASE("verify: an engine that runs fused actions strictly in their order gets on with W+1 slots") {
+  each_case(1, 12, [](const Schedule& schedule, const Shape& shape) {
+    for (uint32_t window : {1u, 2u, 5u}) {
+      const auto stuck =
+          fused_progress(claim_of(schedule, shape), window, window + 1, Form::fused, Posting::serial);
+      REQUIRE_FALSE(stuck.has_value());
+    }
+  });
+}

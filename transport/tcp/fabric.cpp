@@ -1,0 +1,35 @@
+#include "transport/tcp/fabric.hpp"
+
+namespace rondo::tcp {
+
+Result<Fabric::Pair> TcpFabric::open(Rank peer, Lane lane) noexcept {
+  bool ask = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[{peer, lane}];
+    if (slot.error) return *slot.error;
+    if (slot.connection) return Pair{&slot.connection->tx(), &slot.connection->rx()};
+    ask = !std::exchange(slot.asked, true);
+  }
+  if (ask) connect_(peer, lane);
+  return Pair{};
+}
+
+void TcpFabric::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (auto& [key, slot] : slots_)
+    if (slot.connection) slot.connection->close();
+}
+
+void TcpFabric::adopt(Rank peer, Lane lane, Result<Descriptor> socket) noexcept {
+  const std::lock_guard lock(mutex_);
+  Slot& slot = slots_[{peer, lane}];
+  if (closed_ || slot.connection) return;
+  if (socket)
+    slot.connection = std::make_unique<Connection>(std::move(*socket), sizes_);
+  else
+    slot.error = socket.error();
+}
+
+}  // namespace rondo::tcp
