@@ -20,8 +20,14 @@ using schedule::Operation;
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{500};
 
-const std::byte* bytes(const void* data) { return static_cast<const std::byte*>(data); }
-std::byte* bytes(void* data) { return static_cast<std::byte*>(data); }
+engine::Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
+  engine::Call call{.operation = operation, .algorithm = engine::select(operation)};
+  call.type = type;
+  call.count = count;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
+}
 
 }  // namespace
 
@@ -46,8 +52,7 @@ class Communicator::State final : bootstrap::Handler {
     return engine_->counters();
   }
 
-  Result<void> run(engine::Call call, const CallOptions& options) {
-    call.algorithm = engine::select(call.operation);
+  Result<void> run(const engine::Call& call, const CallOptions& options) {
     if (auto valid = check(call, rank(), world()); !valid) return valid;
     const TimePoint deadline = deadline_after(options.timeout.value_or(timeout_));
     const auto turn = turnstile_.enter(deadline);
@@ -167,54 +172,33 @@ Result<void> Communicator::same_size(const char* operation, size_t expected, siz
 }
 
 Result<void> Communicator::all_reduce(const void* input, void* output, size_t count, DataType type,
-                                      Reduction reduction, const CallOptions& call) {
-  return run({.operation = Operation::all_reduce,
-              .algorithm = {},
-              .type = type,
-              .reduction = reduction,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                      Reduction reduction, const CallOptions& options) {
+  engine::Call call = call_of(Operation::all_reduce, input, output, count, type);
+  call.reduction = reduction;
+  return run(call, options);
 }
 
 Result<void> Communicator::reduce_scatter(const void* input, void* output, size_t count, DataType type,
-                                          Reduction reduction, const CallOptions& call) {
-  return run({.operation = Operation::reduce_scatter,
-              .algorithm = {},
-              .type = type,
-              .reduction = reduction,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                          Reduction reduction, const CallOptions& options) {
+  engine::Call call = call_of(Operation::reduce_scatter, input, output, count, type);
+  call.reduction = reduction;
+  return run(call, options);
 }
 
 Result<void> Communicator::all_gather(const void* input, void* output, size_t count, DataType type,
-                                      const CallOptions& call) {
-  return run({.operation = Operation::all_gather,
-              .algorithm = {},
-              .type = type,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                      const CallOptions& options) {
+  return run(call_of(Operation::all_gather, input, output, count, type), options);
 }
 
 Result<void> Communicator::broadcast(void* data, size_t count, DataType type, Rank root,
-                                     const CallOptions& call) {
-  return run({.operation = Operation::broadcast,
-              .algorithm = {},
-              .type = type,
-              .count = count,
-              .root = root,
-              .input = bytes(data),
-              .output = bytes(data)},
-             call);
+                                     const CallOptions& options) {
+  engine::Call call = call_of(Operation::broadcast, data, data, count, type);
+  call.root = root;
+  return run(call, options);
 }
 
-Result<void> Communicator::barrier(const CallOptions& call) {
-  return run({.operation = Operation::barrier, .algorithm = {}}, call);
+Result<void> Communicator::barrier(const CallOptions& options) {
+  return run(call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32), options);
 }
 
 }  // namespace rondo
