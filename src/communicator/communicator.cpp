@@ -101,8 +101,7 @@ class Communicator::State final : bootstrap::Handler {
 
   void await_verdict() {
     const TimePoint until = deadline_after(verdict_time);
-    while (!failure_.is_set() && waiter_->idle(until)) {
-    }
+    while (!failure_.is_set() && Clock::now() < until) waiter_->sleep(until);
   }
 
   // The communicator has failed between two calls, or in an earlier one.
