@@ -17,6 +17,7 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
   recorder_.begin(sequence_, call);
+  waiter_.moved();
   const Program& program = program_for(call);
   Result<void> outcome = open_links(program, deadline);
   if (outcome) {
