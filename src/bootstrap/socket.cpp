@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <asio/ip/tcp.hpp>
 #include <cassert>
@@ -78,6 +79,16 @@ asio::ip::address ip_of(const Address& address) {
 uint16_t port_of(const Address& address) { return to_tcp(address).port(); }
 
 bool is_local(const Address& address) { return !is_tcp(address) || ip_of(address).is_loopback(); }
+
+bool same_user(int socket) noexcept {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return false;
+  if (family != AF_UNIX) return true;
+  ucred peer{};
+  size = sizeof(peer);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
 
 std::string to_text(const Address& address) {
   if (is_tcp(address)) return join_host_port(ip_of(address).to_string(), port_of(address));

@@ -24,6 +24,8 @@ uint16_t port_of(const Address& address);
 bool is_tcp(const Address& address);
 /// Only this machine can be at the other end.
 bool is_local(const Address& address);
+/// The other end of a Unix socket is a process of this user; true for TCP, where nobody can tell.
+bool same_user(int socket) noexcept;
 std::string to_text(const Address& address);
 
 DataAddress to_wire(const Address& address);
