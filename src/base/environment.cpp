@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/launcher.hpp"
+#include "base/port_range.hpp"
 #include "base/root_address.hpp"
 #include "base/setting.hpp"
 
@@ -65,7 +66,7 @@ constexpr std::string_view no_launcher =
     "start the program with rondo run, torchrun, mpirun or srun, or set it";
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
-              transport = "Options::transport", algorithm = "Options::algorithm";
+              transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -91,6 +92,8 @@ Result<Options> checked(Options options, const Sources& from) {
   if (options.algorithm.empty()) options.algorithm = "auto";
   if (auto ok = one_of({from.transport, options.transport}, {"auto", "tcp"}); !ok) return ok.error();
   if (auto ok = one_of({from.algorithm, options.algorithm}, {"auto", "ring"}); !ok) return ok.error();
+  if (auto ports = parse_ports(options.ports); !ports)
+    return invalid({from.ports, options.ports}, ports.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
   if (auto ok = check_timeout("Options::init_timeout", *options.init_timeout); !ok) return ok.error();
@@ -157,6 +160,9 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
   fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
+  fill(options.ports, from.ports, lookup, "RONDO_PORTS");
+  std::string unused;
+  fill(options.interfaces, unused, lookup, "RONDO_INTERFACE");
   fill(options.root, from.root, lookup, "RONDO_ROOT");
   if (options.root.empty() && options.world && *options.world > 1 && options.rank) {
     auto root = root_from_launcher(lookup, {found, !options.secret.empty(), ::getuid()});

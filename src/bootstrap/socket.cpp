@@ -152,6 +152,20 @@ Result<Descriptor> listen_on(const Address& address, int* cause) {
   return refusal("listen on", address);
 }
 
+Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& ports, uint32_t start) {
+  for (uint32_t i = 0; i < ports.size(); ++i) {
+    int cause = 0;
+    const auto port = uint16_t(ports.first + (start + i) % ports.size());
+    auto socket = listen_on(tcp_address(ip, port), &cause);
+    if (socket || cause != EADDRINUSE) return socket;
+  }
+  return Error{
+      ErrorCode::system,
+      fmt::format("all ports from {} to {} of {} are in use: RONDO_PORTS needs one for each rank of a "
+                  "machine",
+                  ports.first, ports.last, ip.to_string())};
+}
+
 Result<Descriptor> listen_on_loopback() {
   auto socket = listen_on(tcp_address(asio::ip::address_v4::loopback(), 0));
   if (socket) return socket;

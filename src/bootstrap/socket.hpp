@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/descriptor.hpp"
+#include "base/port_range.hpp"
 #include "bootstrap/wire.hpp"
 #include "rondo/result.hpp"
 
@@ -37,6 +38,8 @@ Address remote_address(int socket);
 
 /// Errors: system; "address in use" says what to do. `cause`, where given, receives errno.
 Result<Descriptor> listen_on(const Address& address, int* cause = nullptr);
+/// At the first free port of the range, beginning at `start` ports into it, so that ranks seldom collide.
+Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& ports, uint32_t start);
 /// At an ephemeral port of 127.0.0.1, or of ::1 where there is no IPv4.
 Result<Descriptor> listen_on_loopback();
 /// The next waiting connection, or none and errno.
