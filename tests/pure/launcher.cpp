@@ -177,7 +177,7 @@ TEST_CASE("launcher: Slurm's host is the step's first, its port differs between 
 }
 
 TEST_CASE("launcher: host lists") {
-  for (const auto& [list, first] :
+  for (const auto& example :
        std::vector<std::pair<const char*, const char*>>{{"node1", "node1"},
                                                         {"node1,node2", "node1"},
                                                         {"node[1-4]", "node1"},
@@ -185,8 +185,8 @@ TEST_CASE("launcher: host lists") {
                                                         {"node[5,1-2]", "node5"},
                                                         {"rack[1-2]node[03-04]-ib", "rack1node03-ib"},
                                                         {"login.lan,node[1-2]", "login.lan"}}) {
-    CAPTURE(list);
-    CHECK(first_host(list) == std::optional<std::string>(first));
+    CAPTURE(example.first);
+    CHECK(first_host(example.first) == std::optional<std::string>(example.second));
   }
   for (const char* list : {"", ",a", "n[", "n[]", "n[a]", "n[1-]", "n[1-x]", "n]1[", "[", "a b"}) {
     CAPTURE(list);
