@@ -155,6 +155,22 @@ TEST_CASE("collectives over TCP on IPv6") {
 }
 TEST_CASE("collectives over Unix sockets") { run_small(SocketKind::unix_pair); }
 
+TEST_CASE("collectives over shared memory") {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    World world = World::over_shm(n);
+    run_all_types(world, cases_for(n, small_counts(n)));
+  }
+}
+
+TEST_CASE("collectives over shared memory with few small slots and sleepers") {
+  for (const uint32_t n : {2u, 3u, 8u}) {
+    World world = World::over_shm(n, {.slot_bytes = 64, .slots = 2});
+    for (Rank rank = 0; rank < n; rank++)
+      world.waiter(rank).set_budget({});  // sleep as soon as nothing moves
+    run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}));
+  }
+}
+
 TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   const uint64_t count = (1 << 20) + 1;
   for (const uint32_t n : {2u, 3u, 8u}) {
