@@ -9,12 +9,14 @@
 namespace rondo {
 
 struct Options {
-  std::optional<Rank> rank;       ///< RONDO_RANK, else RANK
-  std::optional<uint32_t> world;  ///< RONDO_WORLD, else WORLD_SIZE
+  std::optional<Rank> rank;       ///< RONDO_RANK, else the launcher's
+  std::optional<uint32_t> world;  ///< RONDO_WORLD, else the launcher's
   std::string root;  ///< RONDO_ROOT: where rank 0 is found: "host:port", "unix:@name" or "file:/path";
-                     ///< else MASTER_ADDR : MASTER_PORT + 1
+                     ///< else as the launcher says, see docs/launching.md
   std::string
       secret;  ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
+  std::string interfaces;                                 ///< RONDO_INTERFACE: which may be listened on
+  std::string ports;                                      ///< RONDO_PORTS: where to listen, "45000-45010"
   std::string transport;                                  ///< RONDO_TRANSPORT: "auto" or "tcp"
   std::string algorithm;                                  ///< RONDO_ALGORITHM: "auto" or "ring"
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60

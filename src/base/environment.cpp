@@ -1,6 +1,7 @@
 #include "base/environment.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,7 +15,10 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/launcher.hpp"
+#include "base/port_range.hpp"
 #include "base/root_address.hpp"
+#include "base/setting.hpp"
 
 namespace rondo {
 namespace {
@@ -23,34 +27,6 @@ constexpr uint32_t largest_world = 65536;
 constexpr double longest_timeout_s = 1e6;
 constexpr size_t longest_secret = 4096;
 constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000};
-
-// How a value was given, for messages: "WORLD_SIZE=0", or "Options::world=0" when it came from code.
-struct Setting {
-  std::string name, value;
-  std::string text() const { return name + "=" + value; }
-};
-
-Error invalid(const Setting& setting, std::string_view allowed) {
-  return {ErrorCode::invalid_argument, fmt::format("{}: {}", setting.text(), allowed)};
-}
-Error missing(std::string_view variables, std::string_view hint) {
-  return {ErrorCode::invalid_argument, fmt::format("{} not set: {}", variables, hint)};
-}
-
-std::optional<Setting> first_of(const Lookup& lookup, std::initializer_list<const char*> names) {
-  for (const char* name : names)
-    if (auto value = lookup(name); value && !value->empty()) return Setting{name, std::move(*value)};
-  return std::nullopt;
-}
-
-Result<uint32_t> whole_number(const Setting& setting, uint32_t least, uint32_t most) {
-  uint32_t number = 0;
-  const char* const last = setting.value.data() + setting.value.size();
-  const auto [end, error] = std::from_chars(setting.value.data(), last, number);
-  if (error != std::errc() || end != last || number < least || number > most)
-    return invalid(setting, fmt::format("must be a whole number from {} to {}", least, most));
-  return number;
-}
 
 Result<milliseconds> seconds(const Setting& setting) {
   double number = 0;
@@ -85,23 +61,12 @@ Result<std::string> secret_from(const Setting& file) {
   return secret;
 }
 
-// torchrun's own agent listens on MASTER_PORT, so rank 0 takes the next one.
-Result<std::string> root_from_launcher(const Lookup& lookup) {
-  const auto host = first_of(lookup, {"MASTER_ADDR"}), port = first_of(lookup, {"MASTER_PORT"});
-  if (!host || !port)
-    return missing("RONDO_ROOT (or MASTER_ADDR and MASTER_PORT)",
-                   "it says where rank 0 is found; start the program with rondo run or torchrun, or set it");
-  const auto number = whole_number(*port, 1, 65534);
-  if (!number) return number.error();
-  const std::string root = join_host_port(host->value, uint16_t(*number + 1));
-  if (auto parsed = parse_root(root); !parsed) return invalid(*host, parsed.error().message);
-  return root;
-}
-
 // Where rank, world and the rest came from, so that a complaint names the variable to change.
+constexpr std::string_view no_launcher =
+    "start the program with rondo run, torchrun, mpirun or srun, or set it";
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
-              transport = "Options::transport", algorithm = "Options::algorithm";
+              transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -110,10 +75,8 @@ Result<void> check_timeout(const char* name, milliseconds timeout) {
 }
 
 Result<Options> checked(Options options, const Sources& from) {
-  if (!options.rank)
-    return missing("RONDO_RANK (or RANK)", "start the program with rondo run or torchrun, or set it");
-  if (!options.world)
-    return missing("RONDO_WORLD (or WORLD_SIZE)", "start the program with rondo run or torchrun, or set it");
+  if (!options.rank) return missing("RONDO_RANK (or RANK)", no_launcher);
+  if (!options.world) return missing("RONDO_WORLD (or WORLD_SIZE)", no_launcher);
   const Setting rank{from.rank, std::to_string(*options.rank)},
       world{from.world, std::to_string(*options.world)};
   if (*options.world < 1 || *options.world > largest_world)
@@ -129,6 +92,8 @@ Result<Options> checked(Options options, const Sources& from) {
   if (options.algorithm.empty()) options.algorithm = "auto";
   if (auto ok = one_of({from.transport, options.transport}, {"auto", "tcp"}); !ok) return ok.error();
   if (auto ok = one_of({from.algorithm, options.algorithm}, {"auto", "ring"}); !ok) return ok.error();
+  if (auto ports = parse_ports(options.ports); !ports)
+    return invalid({from.ports, options.ports}, ports.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
   if (auto ok = check_timeout("Options::init_timeout", *options.init_timeout); !ok) return ok.error();
@@ -183,8 +148,11 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   Sources from;
   const auto rank = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
   const auto world = [](const Setting& setting) { return whole_number(setting, 1, largest_world); };
-  if (auto ok = fill(options.rank, &from.rank, lookup, {"RONDO_RANK", "RANK"}, rank); !ok) return ok.error();
-  if (auto ok = fill(options.world, &from.world, lookup, {"RONDO_WORLD", "WORLD_SIZE"}, world); !ok)
+  const auto found = find_launcher(lookup);
+  const Launcher launcher = found.value_or(Launcher{});
+  if (auto ok = fill(options.rank, &from.rank, lookup, {"RONDO_RANK", launcher.rank}, rank); !ok)
+    return ok.error();
+  if (auto ok = fill(options.world, &from.world, lookup, {"RONDO_WORLD", launcher.world}, world); !ok)
     return ok.error();
   if (auto ok = fill(options.init_timeout, nullptr, lookup, {"RONDO_INIT_TIMEOUT"}, seconds); !ok)
     return ok.error();
@@ -192,13 +160,20 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
   fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
+  fill(options.ports, from.ports, lookup, "RONDO_PORTS");
+  std::string unused;
+  fill(options.interfaces, unused, lookup, "RONDO_INTERFACE");
   fill(options.root, from.root, lookup, "RONDO_ROOT");
   if (options.root.empty() && options.world && *options.world > 1 && options.rank) {
-    auto root = root_from_launcher(lookup);
+    auto root = root_from_launcher(lookup, {found, !options.secret.empty(), ::getuid()});
     if (!root) return root.error();
     options.root = *root;
   }
   return checked(std::move(options), from);
+}
+
+bool is_rank(const Lookup& lookup) {
+  return first_of(lookup, {"RONDO_RANK", "RANK"}) || find_launcher(lookup);
 }
 
 Result<Options> complete(const Options& options) { return checked(options, {}); }

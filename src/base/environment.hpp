@@ -17,6 +17,8 @@ std::optional<std::string> process_environment(const char* name);
 /// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument,
 /// naming the variable, its value and what it may be.
 Result<Options> resolve(const Options& in_code, const Lookup& lookup);
+/// Whether a launcher has already made this process a rank of a job.
+bool is_rank(const Lookup& lookup);
 /// Checks `options` alone: fills in the defaults, reads nothing.
 Result<Options> complete(const Options& options);
 /// RONDO_LOG, or an error naming the levels.

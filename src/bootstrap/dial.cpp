@@ -16,6 +16,7 @@ Dial::Dial(asio::io_context& context, const Address& address, const Credentials&
       socket_(context),
       timer_(context),
       address_(address),
+      has_secret_(!credentials.secret.empty()),
       side_(credentials, purpose, claim),
       done_(std::move(done)) {}
 
@@ -65,6 +66,9 @@ void Dial::connected(int error) {
   // connects to itself and would keep the real listener out.
   if (is_tcp(address_) && local_address(socket_.native_handle()) == remote_address(socket_.native_handle()))
     return fail({}, ECONNREFUSED);
+  if (!has_secret_ && !same_user(socket_.native_handle()))
+    return finish(Failure{
+        {ErrorCode::refused, "the other end belongs to another user, and there is no secret"}, false});
   if (!send_now(socket_, side_.hello())) return fail("the connection broke", errno);
   read(hello_, &Dial::prove);
 }

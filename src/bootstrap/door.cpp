@@ -147,7 +147,10 @@ void Door::accept(const std::shared_ptr<Listener>& listener) {
     });
     return;
   }
-  if (fd) {
+  // The name of a Unix socket is no secret: without one, only this user's own processes may come in.
+  if (fd && credentials_.secret.empty() && !same_user(fd.get())) {
+    log::line(log::Level::warn, int(rank_), "closed a connection of another user: there is no secret");
+  } else if (fd) {
     if (sessions_.size() >= limits_.waiting) drop(*sessions_.front());
     const auto session = std::make_shared<Session>(weak_from_this(), *this, std::move(fd));
     if (session->open()) {

@@ -209,8 +209,8 @@ void Hub::out_of_time() {
   fail({ErrorCode::timeout, text, missing.front()});
 }
 
-// A rank of this machine that reached rank 0 over loopback listens there, where ranks of other machines find
-// only themselves. It happens when the root's name means 127.0.1.1 on its own machine.
+// A rank that listens on loopback cannot be found by ranks of other machines: they find only themselves. It
+// happens when the root's name means 127.0.1.1 on its own machine and that has no other address that serves.
 std::optional<Error> Hub::unreachable() const {
   const auto local = [](const Member& member) { return is_local(from_wire(member.join.listener, 0)); };
   const auto members = std::span(members_).subspan(1);
@@ -221,8 +221,8 @@ std::optional<Error> Hub::unreachable() const {
   return Error{
       ErrorCode::invalid_argument,
       fmt::format(
-          "{} reached rank 0 over a loopback address, {} over the network, so they cannot reach each "
-          "other: the root {} must mean the same network address on every machine; give it as a number",
+          "{} listens on a loopback address, {} on the network, so they cannot reach each other: the root {} "
+          "must mean the same network address on every machine, or RONDO_INTERFACE name the network",
           describe(rank_of(near), near->join.person), describe(rank_of(far), far->join.person),
           to_string(setup_.root))};
 }

@@ -19,10 +19,12 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_
                                       const Credentials& credentials, const Limits& limits) {
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
-  assert(root.ok());  // the options are complete
-  return std::make_shared<StarSetup>(
-      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
-                *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process()});
+  const auto ports = parse_ports(options.ports);
+  assert(root.ok() && ports.ok());  // the options are complete
+  return std::make_shared<StarSetup>(StarSetup{service, service->context(), std::move(*root), credentials,
+                                               *options.rank, *options.world, *options.init_timeout,
+                                               deadline_after(*options.init_timeout), limits, this_process(),
+                                               options.interfaces, *ports});
 }
 
 }  // namespace

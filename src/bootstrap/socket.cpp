@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <asio/ip/tcp.hpp>
 #include <cassert>
@@ -79,6 +80,16 @@ uint16_t port_of(const Address& address) { return to_tcp(address).port(); }
 
 bool is_local(const Address& address) { return !is_tcp(address) || ip_of(address).is_loopback(); }
 
+bool same_user(int socket) noexcept {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return false;
+  if (family != AF_UNIX) return true;
+  ucred peer{};
+  size = sizeof(peer);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
 std::string to_text(const Address& address) {
   if (is_tcp(address)) return join_host_port(ip_of(address).to_string(), port_of(address));
   const size_t head = offsetof(sockaddr_un, sun_path) + 1;
@@ -139,6 +150,20 @@ Result<Descriptor> listen_on(const Address& address, int* cause) {
     return socket;
   if (cause) *cause = errno;
   return refusal("listen on", address);
+}
+
+Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& ports, uint32_t start) {
+  for (uint32_t i = 0; i < ports.size(); ++i) {
+    int cause = 0;
+    const auto port = uint16_t(ports.first + (start + i) % ports.size());
+    auto socket = listen_on(tcp_address(ip, port), &cause);
+    if (socket || cause != EADDRINUSE) return socket;
+  }
+  return Error{
+      ErrorCode::system,
+      fmt::format("all ports from {} to {} of {} are in use: RONDO_PORTS needs one for each rank of a "
+                  "machine",
+                  ports.first, ports.last, ip.to_string())};
 }
 
 Result<Descriptor> listen_on_loopback() {

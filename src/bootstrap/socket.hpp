@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/descriptor.hpp"
+#include "base/port_range.hpp"
 #include "bootstrap/wire.hpp"
 #include "rondo/result.hpp"
 
@@ -24,6 +25,8 @@ uint16_t port_of(const Address& address);
 bool is_tcp(const Address& address);
 /// Only this machine can be at the other end.
 bool is_local(const Address& address);
+/// The other end of a Unix socket is a process of this user; true for TCP, where nobody can tell.
+bool same_user(int socket) noexcept;
 std::string to_text(const Address& address);
 
 DataAddress to_wire(const Address& address);
@@ -35,6 +38,8 @@ Address remote_address(int socket);
 
 /// Errors: system; "address in use" says what to do. `cause`, where given, receives errno.
 Result<Descriptor> listen_on(const Address& address, int* cause = nullptr);
+/// At the first free port of the range, beginning at `start` ports into it, so that ranks seldom collide.
+Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& ports, uint32_t start);
 /// At an ephemeral port of 127.0.0.1, or of ::1 where there is no IPv4.
 Result<Descriptor> listen_on_loopback();
 /// The next waiting connection, or none and errno.

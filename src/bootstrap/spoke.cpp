@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
+#include "bootstrap/interfaces.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"
@@ -115,12 +117,32 @@ void Spoke::unanswered() {
 
 // ---- Joining.
 
-// Peers reach this rank at the address from which it reached rank 0.
+// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
+bool Spoke::one_machine() const {
+  if (setup_.root.kind != RootAddress::Kind::tcp || setup_.credentials.secret.empty()) return true;
+  asio::error_code error;
+  const auto ip = asio::ip::make_address(setup_.root.name, error);
+  return error ? setup_.root.name == "localhost" : ip.is_loopback();
+}
+
 Result<Descriptor> Spoke::open_listener(const Socket& control) const {
   const Address mine = local_address(const_cast<Socket&>(control).native_handle());
-  if (!is_tcp(mine)) return listen_on_loopback();
-  auto ip = ip_of(mine);
-  return listen_on(tcp_address(ip, 0));
+  Situation situation{std::nullopt, one_machine()};
+  if (is_tcp(mine)) situation.control = ip_of(mine);
+  const auto choice = choose_address(machine_addresses(), setup_.interfaces, situation);
+  if (!choice) return choice.error();
+  if (setup_.credentials.secret.empty() && !choice->ip.is_loopback())
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("RONDO_INTERFACE={} means {}, which other machines can reach, and there is no "
+                             "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
+                             setup_.interfaces, choice->ip.to_string())};
+  auto listener = listen_within(choice->ip, setup_.ports, setup_.rank);
+  if (listener)
+    log::line(
+        log::Level::info, int(setup_.rank), "listens for its peers at {} of interface {}; {}",
+        to_text(local_address(listener->get())), choice->interface,
+        setup_.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup_.interfaces);
+  return listener;
 }
 
 void Spoke::join(Socket socket) {

@@ -26,6 +26,7 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   void unanswered();
 
   // Joining.
+  bool one_machine() const;
   Result<Descriptor> open_listener(const Socket& control) const;
   void join(Socket socket);
   void verdict_missing();

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/port_range.hpp"
 #include "base/root_address.hpp"
 #include "bootstrap/door.hpp"
 #include "bootstrap/handshake.hpp"
@@ -50,6 +51,8 @@ struct StarSetup {
   TimePoint deadline;
   Limits limits;
   Person person;
+  std::string interfaces;  // Options::interfaces
+  PortRange ports;
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);

@@ -68,11 +68,6 @@ int run_rank(const BenchOptions& options) {
   return wrong == 0 ? right : wrong_data;
 }
 
-// Whether a launcher has already made this process a rank of a job.
-bool is_rank() {
-  return process_environment("RONDO_RANK").has_value() || process_environment("RANK").has_value();
-}
-
 // Starts this very command once per rank; the ranks then find themselves in the job.
 int start_ranks(const BenchOptions& options, const std::vector<std::string>& arguments) {
   LaunchSpec spec;
@@ -96,7 +91,9 @@ CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, st
     if (!(options->factor > 1)) throw CLI::ValidationError("-f", "the factor must be a number above 1");
     if (options->inject_wrong && options->operation == bench::Operation::barrier)
       throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
-    action = [=] { return is_rank() ? run_rank(*options) : start_ranks(*options, arguments); };
+    action = [=] {
+      return is_rank(process_environment) ? run_rank(*options) : start_ranks(*options, arguments);
+    };
   });
   return bench;
 }

@@ -1,0 +1,94 @@
+// Which address a rank gives its peers, with real networks: two network namespaces stand for two machines.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "../skip.hpp"
+#include "command.hpp"
+
+using namespace rondo::test;
+
+namespace {
+
+// This machine (which has docker0 too) and another with a cable between them, gone when their processes are.
+// The name of rank 0's machine means 127.0.1.1 on itself, as on Debian. Rank 1, over there, must
+// connect to rank 2, here, and would find only itself at a loopback address.
+const std::string two_machines = R"sh(set -e
+bench="$RONDO bench all_reduce -e 8 --iterations 20"
+ip link set lo up
+ip link add docker0 type bridge; ip addr add 172.30.0.1/24 dev docker0; ip link set docker0 up
+unshare -n -m sleep 60 >/dev/null 2>&1 & other=$!
+there="nsenter -t $other -n -m"
+while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done
+ip link add eth0 type veth peer name eth1
+ip link set eth1 netns $other
+ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up
+$there ip addr add 10.77.0.2/24 dev eth1; $there ip link set eth1 up; $there ip link set lo up
+mount -t tmpfs none /mnt; echo '127.0.1.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts
+$there sh -c "mount -t tmpfs none /mnt; echo '10.77.0.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
+export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10
+RANK=1 $there $bench & one=$!
+RONDO_INTERFACE=$LIST RANK=2 $bench & two=$!
+code=0
+RANK=0 $bench || code=$?
+wait $one || code=$?
+wait $two || code=$?
+kill $other
+exit $code
+)sh";
+
+Ended on_two_machines(const std::string& list) {
+  return run({"unshare", "-n", "-m", "sh", "-c", two_machines}, {"RONDO=" RONDO_EXE, "LIST=" + list}, 40);
+}
+
+bool has_networks() {
+  return ::geteuid() == 0 &&
+         run({"unshare", "-n", "-m", "sh", "-c",
+              "ip link add eth0 type veth peer name eth1 && "
+              "ip link add docker0 type bridge && command -v nsenter && mount -t tmpfs none /mnt"})
+                 .code == 0;
+}
+
+bool says(const Ended& ended, const std::string& text) { return ended.err.find(text) != std::string::npos; }
+
+Ended three_here(const std::vector<std::string>& environment) {
+  return run({RONDO_EXE, "bench", "all_reduce", "-n", "3", "-e", "8", "--iterations", "20"}, environment);
+}
+
+}  // namespace
+
+TEST_CASE("networks: no rank gives another machine its loopback address or docker0's") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto ended = on_two_machines("");
+  CAPTURE(ended.err);
+  CHECK(ended.code == 0);
+  CHECK(says(ended, "rondo[1] info: listens for its peers at 10.77.0.2:"));
+  CHECK(says(ended, "rondo[2] info: listens for its peers at 10.77.0.1:"));
+}
+
+TEST_CASE("networks: where RONDO_INTERFACE makes it do so, the job ends with the reason") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto ended = on_two_machines("lo");
+  CAPTURE(ended.err);
+  CHECK(ended.code == 2);
+  CHECK(says(ended, "RONDO_INTERFACE"));
+  CHECK(says(ended, "rank 2"));
+  CHECK_FALSE(ended.too_late);
+}
+
+TEST_CASE("networks: RONDO_PORTS says where to listen, one port for each rank but the first") {
+  const auto enough = three_here({"RONDO_PORTS=45700-45701", "RONDO_LOG=info"});
+  CHECK(enough.code == 0);
+  CHECK(says(enough, "127.0.0.1:45700"));
+  CHECK(says(enough, "127.0.0.1:45701"));
+  const auto few = three_here({"RONDO_PORTS=45700"});
+  CHECK(few.code == 3);
+  CHECK(says(few, "all ports from 45700 to 45700"));
+  CHECK(three_here({"RONDO_PORTS=45700-"}).code == 2);
+}
+
+TEST_CASE("networks: an interface that is not there is an error that lists those that are") {
+  const auto ended = three_here({"RONDO_INTERFACE=rondo7"});
+  CHECK(ended.code == 2);
+  CHECK(says(ended, "RONDO_INTERFACE=rondo7"));
+  CHECK(says(ended, "lo (127.0.0.1)"));
+}
