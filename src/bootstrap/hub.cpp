@@ -179,7 +179,7 @@ void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& 
   members_[rank] = {channel, join, false};
   ++joined_;
   log::line(log::Level::debug, 0, "{} joined, {} of {}", describe(rank, other), joined_, setup_.world);
-  if (joined_ == setup_.world) return complete();  // a loss on the way is told right after
+  if (joined_ == setup_.world) return complete();
   if (const auto its_deadline = Clock::now() + milliseconds(join.remaining_ms);
       its_deadline < setup_.deadline) {
     setup_.deadline = its_deadline;
@@ -209,9 +209,28 @@ void Hub::out_of_time() {
   fail({ErrorCode::timeout, text, missing.front()});
 }
 
+// A rank of this machine that reached rank 0 over loopback listens there, where ranks of other machines find
+// only themselves. It happens when the root's name means 127.0.1.1 on its own machine.
+std::optional<Error> Hub::unreachable() const {
+  const auto local = [](const Member& member) { return is_local(from_wire(member.join.listener, 0)); };
+  const auto members = std::span(members_).subspan(1);
+  const auto near = std::find_if(members.begin(), members.end(), local);
+  const auto far = std::find_if_not(members.begin(), members.end(), local);
+  if (near == members.end() || far == members.end()) return std::nullopt;
+  const auto rank_of = [&](auto member) { return Rank(member - members.begin() + 1); };
+  return Error{
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "{} reached rank 0 over a loopback address, {} over the network, so they cannot reach each "
+          "other: the root {} must mean the same network address on every machine; give it as a number",
+          describe(rank_of(near), near->join.person), describe(rank_of(far), far->join.person),
+          to_string(setup_.root))};
+}
+
 // The doors close before anybody learns that the job is complete: the next job may use the same address at
 // once.
 void Hub::complete() {
+  if (const auto error = unreachable()) return fail(*error);
   phase_ = Phase::running;
   deadline_timer_.cancel();
   door_->close();

@@ -34,6 +34,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& join);
   void await_deadline();
   void out_of_time();
+  std::optional<Error> unreachable() const;
   void complete();
   void fail(const Error& error);
 

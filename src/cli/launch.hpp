@@ -4,10 +4,12 @@
 //       | pipe    its end, however it comes about, closes the pipe
 //     supervisor  a session of its own; all descendants of the ranks fall to it (subreaper)
 //       |  |  |
-//      rank 0..N-1, each a session of its own; the kernel kills it when the supervisor ends
+//      rank 0..N-1, each a process group of its own; the kernel kills it when the supervisor ends
 //
 // So kill -9 of the front ends the ranks through the supervisor, kill -9 of the supervisor through the kernel
 // (and the front, to which their descendants then fall).
+// The ranks share the supervisor's session: Linux shares out the processor by session first (autogroup), and
+// a rank alone in its session cannot yield to the others. 8 ranks on 2 cores then take 3 times as long.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -47,7 +47,7 @@ std::vector<Process> all_processes() {
 // Between fork and exec: only what is safe there. Never returns.
 [[noreturn]] void become(char* const* command, char* const* environment, const sigset_t& mask, pid_t parent,
                          int output, int errors, int report) {
-  ::setsid();
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
   ::signal(SIGPIPE, SIG_DFL);

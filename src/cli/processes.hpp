@@ -34,8 +34,8 @@ struct Started {
   Descriptor handle, output, errors;  // handle: becomes readable when it ends; the others: what it prints
   int exec_error = 0;                 // not 0: the program could not be executed, and nothing runs
 };
-/// In a session of its own, killed by the kernel when this process ends. Empty, with errno: no process or
-/// descriptor.
+/// In a process group of its own, killed by the kernel when this process ends. Empty, with errno: no process
+/// or descriptor.
 std::optional<Started> start(const Start& what);
 
 }  // namespace rondo::cli

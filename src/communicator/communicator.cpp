@@ -88,8 +88,7 @@ class Communicator::State final : bootstrap::Handler {
     if (failure_.set(error)) {
       job_->announce(error);
     } else if (const Error cause = failure_.get(); error.message.find(cause.message) == std::string::npos) {
-      error.message += "; cause: " + cause.message;
-      if (cause.peer) error.peer = cause.peer;
+      error = {cause.code, error.message + "; cause: " + cause.message, cause.peer ? cause.peer : error.peer};
     }
     fabric_.close();
     return error;

@@ -15,6 +15,13 @@ namespace flag = schedule::flag;
 
 namespace {
 
+// True if that gave credit back, which whoever waits for credit must try before it sleeps.
+bool flush(Tx& tx) {
+  const uint64_t before = tx.completed();
+  tx.poll();
+  return tx.completed() != before;
+}
+
 size_t copy_into(Tx& tx, View view) {
   const auto space = tx.acquire(std::min<size_t>(view.bytes, tx.caps().slot_bytes));
   if (space.empty()) return 0;
@@ -115,7 +122,7 @@ bool Execution::move() {
   for (uint32_t i = 0; i < links_.size(); i++) {
     if (!program_->links[i].sends) continue;
     if (!links_[i].done) moved |= advance_tx(i);
-    links_[i].peer->tx->poll();
+    moved |= flush(*links_[i].peer->tx);
   }
   for (uint32_t i = 0; i < links_.size(); i++)
     if (!program_->links[i].sends && !links_[i].done) moved |= advance_rx(i);
@@ -128,7 +135,7 @@ bool Execution::unblock() {
     if (!links_[i].awaited) continue;
     moved |= advance_tx(i);
     links_[i].awaited = false;
-    links_[i].peer->tx->poll();
+    moved |= flush(*links_[i].peer->tx);
   }
   return moved;
 }

@@ -8,16 +8,30 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 namespace rondo::engine {
 
 using std::chrono::microseconds;
 
+namespace {
+
+// Linux shares out the processor by session first, where autogroup is on (sched(7)). A process alone in its
+// session yields to itself; torchrun starts its ranks that way.
+bool yields_to_nobody() {
+  std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
+  int enabled = 0;
+  return file >> enabled && enabled != 0 && ::getsid(0) == ::getpid();
+}
+
+}  // namespace
+
 Waiter::Budget Waiter::budget_for(uint32_t ranks_here) {
   cpu_set_t cpus;
   const int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
   const bool crowded = int64_t(ranks_here) > cores;
-  return {.spin = microseconds(crowded ? 0 : 2), .yield = microseconds(200)};
+  return {.spin = microseconds(crowded ? 0 : 2),
+          .yield = microseconds(crowded && yields_to_nobody() ? 50 : 600)};
 }
 
 Result<std::unique_ptr<Waiter>> Waiter::make(Budget budget) {

@@ -1,6 +1,7 @@
 // What the engine says, and when, if ranks disagree, stall or vanish.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <thread>
 
 #include "communicator/turnstile.hpp"
@@ -135,6 +136,54 @@ TEST_CASE("a link that closes in the middle is peer_lost, naming the peer, at on
     CHECK(outcomes[rank].error->peer == 1 - rank);
     CHECK(outcomes[rank].took < milliseconds(1000));
   }
+}
+
+// A link whose only slot is freed by its own flush, after which nothing more will wake anybody.
+class OneSlotTx final : public Tx {
+ public:
+  const LinkCaps& caps() const noexcept override { return caps_; }
+  LinkState poll() noexcept override {
+    completed_ += std::exchange(held_, 0);
+    return LinkState::open;
+  }
+  int descriptor() const noexcept override { return -1; }
+  void close() noexcept override {}
+  std::span<std::byte> acquire(size_t bytes) noexcept override {
+    return std::span(slot_).first(held_ > 0 ? 0 : std::min(bytes, slot_.size()));
+  }
+  void commit(size_t bytes) noexcept override { held_ = bytes; }
+  size_t send(View source) noexcept override {
+    return held_ > 0 ? 0 : held_ = std::min(source.bytes, slot_.size());
+  }
+  uint64_t completed() const noexcept override { return completed_; }
+
+ private:
+  LinkCaps caps_{.slot_bytes = 256, .slots = 2};
+  std::array<std::byte, 256> slot_;
+  size_t held_ = 0;
+  uint64_t completed_ = 0;
+};
+
+TEST_CASE("a flush that frees a slot is progress: the call does not go to sleep after it") {
+  class OneLink final : public Fabric {
+   public:
+    Result<Pair> open(Rank, Lane) noexcept override { return Pair{&tx_, &unused_.rx()}; }
+    void close() noexcept override {}
+
+   private:
+    OneSlotTx tx_;
+    tcp::Connection unused_{Descriptor(), {}};
+  } fabric;
+  auto waiter = engine::Waiter::make({});  // sleeps as soon as nothing moves
+  REQUIRE(waiter.ok());
+  engine::Failure failure;
+  engine::Engine engine({.rank = 0, .world = 2, .epoch = 1}, fabric, **waiter, failure);
+  std::vector<float> data(2000);
+  engine::Call call = all_reduce_of(data);
+  call.operation = Operation::broadcast;
+  const TimePoint began = Clock::now();
+  CHECK(engine.run(call, soon()).ok());
+  CHECK(Clock::now() - began < milliseconds(5000));
 }
 
 TEST_CASE("the error word ends a call that sleeps") {

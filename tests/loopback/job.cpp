@@ -1,6 +1,9 @@
 // Joining, failing, leaving and connecting, with ranks as threads.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/stat.h>
 
@@ -54,6 +57,28 @@ std::vector<Seat> up(uint32_t world) {
   auto seats = join_all(world, unix_root());
   check_joined(seats);
   return seats;
+}
+
+// An IPv4 address of this machine that is not loopback, or nothing.
+std::string network_address() {
+  ifaddrs* list = nullptr;
+  std::string found;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* item = list; item; item = item->ifa_next)
+    if (item->ifa_addr && item->ifa_addr->sa_family == AF_INET && !(item->ifa_flags & IFF_LOOPBACK))
+      found = bootstrap::ip_of(bootstrap::Address(item->ifa_addr, sizeof(sockaddr_in))).to_string();
+  ::freeifaddrs(list);
+  return found;
+}
+
+// This machine's name, or nothing if it has no address.
+std::string own_name() {
+  char name[256] = "";
+  addrinfo* list = nullptr;
+  if (::gethostname(name, sizeof(name) - 1) != 0 || ::getaddrinfo(name, nullptr, nullptr, &list) != 0)
+    return {};
+  ::freeaddrinfo(list);
+  return name;
 }
 
 bool has_ipv6() { return free_port("::1") != 0; }
@@ -268,6 +293,30 @@ TEST_CASE("job: without a secret other machines are out of bounds") {
     CHECK(contains(seat.error->message, "192.0.2.2:4444"));
     CHECK(seat.took.count() < 1.0);
   }
+}
+
+TEST_CASE("job: ranks that reached rank 0 over loopback and over the network are told that they cannot meet" *
+          doctest::skip(network_address().empty() || own_name().empty())) {
+  // A name makes rank 0 listen everywhere; this machine's own, as a number, is the nearest to another
+  // machine.
+  const std::string port = ":" + std::to_string(free_port("0.0.0.0"));
+  auto seats = join_all({options_for(0, 3, own_name() + port), options_for(1, 3, "127.0.0.1" + port),
+                         options_for(2, 3, network_address() + port)});
+  for (Seat& seat : seats) {
+    REQUIRE(seat.error);
+    CHECK(seat.error->code == ErrorCode::invalid_argument);
+    CHECK(contains(seat.error->message, "rank 1 (pid"));
+    CHECK(contains(seat.error->message, "rank 2 (pid"));
+  }
+}
+
+TEST_CASE("job: over the network's address, listeners are there and not on loopback" *
+          doctest::skip(network_address().empty())) {
+  auto seats = join_all(3, network_address() + ":" + std::to_string(free_port("0.0.0.0")));
+  check_joined(seats);
+  for (const auto& listener : tcp_listeners())
+    CHECK(bootstrap::ip_of(listener).to_string() == network_address());
+  check_every_connection(seats);
 }
 
 TEST_CASE("job: leaving is no failure, and a rank that left is named when it is needed") {

@@ -126,7 +126,7 @@ LinkState SocketRx::poll() noexcept { return buffered() > 0 ? LinkState::open : 
 View SocketRx::peek(size_t max, size_t quantum) noexcept {
   max = std::min<size_t>(max, caps_.slot_bytes);
   if (buffered() < quantum) {
-    std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
+    if (begin_ > 0) std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
     end_ = buffered();
     begin_ = 0;
     read({}, std::max(max, read_ahead) - end_);

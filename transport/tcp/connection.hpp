@@ -20,9 +20,9 @@ namespace rondo::tcp {
 
 /// Sizes in bytes. Both ends of a connection must use the same slot_bytes and slots.
 struct Sizes {
-  uint32_t slot_bytes = 16 << 10;
-  uint16_t slots = 16;
-  uint32_t call_bytes = 32 << 10;  // largest single read into or write from the caller's memory
+  uint32_t slot_bytes = 32 << 10;
+  uint16_t slots = 5;
+  uint32_t call_bytes = 64 << 10;  // largest single read into or write from the caller's memory
 };
 
 /// The socket and its fate, shared by both ends.
