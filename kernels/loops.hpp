@@ -32,13 +32,12 @@ constexpr uint32_t left_half(uint32_t n) {
 }
 
 template <class A, class Op, uint32_t first, uint32_t n>
-[[gnu::always_inline]] inline A tree_of(const std::byte* const* at, size_t i) {
+[[gnu::always_inline]] inline auto tree_of(const std::byte* const* at, size_t i) {
   if constexpr (n == 1) {
-    return load<A>(at[first], i);
+    return Op::enter(load<A>(at[first], i));
   } else {
     constexpr uint32_t left = left_half(n);
-    return Op::template apply<A>(tree_of<A, Op, first, left>(at, i),
-                                 tree_of<A, Op, first + left, n - left>(at, i));
+    return Op::apply(tree_of<A, Op, first, left>(at, i), tree_of<A, Op, first + left, n - left>(at, i));
   }
 }
 
@@ -49,7 +48,7 @@ void reduce(std::byte* target, const std::byte* const* sources, size_t count, ui
   for (uint32_t k = 0; k < n; ++k) at[k] = sources[k];
   RONDO_INDEPENDENT
   for (size_t i = 0; i < count; ++i) {
-    store<A>(target, i, Finish::template apply<A>(tree_of<A, Op, 0, n>(at, i), world));
+    store<A>(target, i, Finish::template apply<A>(Op::template leave<A>(tree_of<A, Op, 0, n>(at, i)), world));
   }
 }
 

@@ -8,6 +8,7 @@
 // the bits do not depend on the instruction set; only which NaN a partial holds may, and finishing makes
 // those canonical.
 #pragma once
+#include <limits>
 #include <type_traits>
 
 #include "kernels/isa.hpp"
@@ -58,7 +59,19 @@ constexpr auto wrapping(A value) {
   return static_cast<Bits<A>>(value) + 0u;
 }
 
-struct Sum {
+// What an operation works on: `enter` makes it from a value, `leave` makes it one again.
+struct Plain {
+  template <class A>
+  static A enter(A value) {
+    return value;
+  }
+  template <class A>
+  static A leave(A value) {
+    return value;
+  }
+};
+
+struct Sum : Plain {
   template <class A>
   static A apply(A left, A right) {
     if constexpr (Traits<A>::kind == Kind::floating)
@@ -68,7 +81,7 @@ struct Sum {
   }
 };
 
-struct Prod {
+struct Prod : Plain {
   template <class A>
   static A apply(A left, A right) {
     if constexpr (Traits<A>::kind == Kind::floating)
@@ -90,38 +103,35 @@ A ordered_float(A left, A right) {
   return left != left ? left : ordered;
 }
 
-// Of narrow floats: codes have the order of their numbers once those of negative numbers are turned around,
-// also for the zeros. Any NaN gives the canonical one at
-// once, which leaves nothing to finish.
+// Narrow floats are ordered by keys, integers with the order of the numbers: their codes, those of negative
+// numbers turned around, and for a NaN the key that comes before all others. -0 has a lower one than +0.
+// Selections are made with masks, since compilers make branches of these conditions, which ends
+// vectorisation.
 template <class Format, class Order>
-NarrowFloat<Format> ordered_narrow(NarrowFloat<Format> left, NarrowFloat<Format> right) {
-  using B = typename Format::Bits;
-  using Key = std::make_signed_t<B>;
-  constexpr B magnitude{Format::magnitude}, last_ordered{Format::last_ordered};
-  const auto key = [](B code) {
-    const auto negative = static_cast<B>(static_cast<Key>(code) < 0 ? magnitude : 0);
-    return static_cast<Key>(code ^ negative);
-  };
-  const B first = Order::before(key(left.bits), key(right.bits)) ? left.bits : right.bits;
-  const bool left_ordered = static_cast<B>(left.bits & magnitude) <= last_ordered,
-             right_ordered = static_cast<B>(right.bits & magnitude) <= last_ordered;
-  NarrowFloat<Format> result;
-  result.bits = left_ordered & right_ordered ? first : B{Format::canonical_nan};
-  return result;
-}
+struct Keys {
+  using Code = typename Format::Bits;
+  using Key = std::make_signed_t<Code>;
+  static constexpr Key magnitude{Format::magnitude}, sign{std::numeric_limits<Key>::min()},
+      last_ordered{Format::last_ordered}, nan{Order::smaller ? sign : magnitude};
 
-template <class Order>
-struct Extremum {
-  template <class A>
-  static A apply(A left, A right) {
-    if constexpr (Traits<A>::kind == Kind::floating)
-      return ordered_float<A, Order>(left, right);
-    else if constexpr (Traits<A>::kind == Kind::narrow_float)
-      return ordered_narrow<typename A::Format, Order>(left, right);
-    else
-      return Order::before(left, right) ? left : right;
+  static Key turned(Key key) { return static_cast<Key>(key ^ ((key >> (8 * sizeof(Key) - 1)) & magnitude)); }
+  static Key mask(bool condition) { return static_cast<Key>(-static_cast<Key>(condition)); }
+
+  static Key key(NarrowFloat<Format> number) {
+    const auto code = static_cast<Key>(number.bits);
+    const Key is_nan = mask(static_cast<Key>(code & magnitude) > last_ordered);
+    return static_cast<Key>((turned(code) & ~is_nan) | (nan & is_nan));
+  }
+  static NarrowFloat<Format> number(Key key) {
+    // The lowest key gives the code of all ones, which without its sign is the canonical NaN.
+    static_assert(Format::canonical_nan == Format::magnitude);
+    const Key code = turned(key), all_ones{-1};
+    NarrowFloat<Format> number;
+    number.bits = static_cast<Code>(code ^ (mask(code == all_ones) & sign));
+    return number;
   }
 };
+
 struct Smaller {
   static constexpr bool smaller = true;
   template <class V>
@@ -136,6 +146,30 @@ struct Larger {
     return left > right;
   }
 };
+template <class Order>
+struct Extremum {
+  template <class A>
+  static auto enter(A value) {
+    if constexpr (Traits<A>::kind == Kind::narrow_float)
+      return Keys<typename A::Format, Order>::key(value);
+    else
+      return value;
+  }
+  template <class A, class V>
+  static A leave(V value) {
+    if constexpr (Traits<A>::kind == Kind::narrow_float)
+      return Keys<typename A::Format, Order>::number(value);
+    else
+      return value;
+  }
+  template <class A>
+  static A apply(A left, A right) {
+    if constexpr (Traits<A>::kind == Kind::floating)
+      return ordered_float<A, Order>(left, right);
+    else
+      return Order::before(left, right) ? left : right;
+  }
+};
 using Min = Extremum<Smaller>;
 using Max = Extremum<Larger>;
 
@@ -146,7 +180,7 @@ A canonical(A value) {
   if constexpr (Traits<A>::kind == Kind::floating)
     return value != value ? __builtin_bit_cast(A, Traits<A>::canonical_nan) : value;
   else
-    return Min::apply(value, value);  // which sees to NaN
+    return Min::leave<A>(Min::enter(value));
 }
 
 struct AsItIs {

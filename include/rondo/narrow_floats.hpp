@@ -56,8 +56,8 @@ struct NarrowFormat {
     const uint32_t rounded = absolute < smallest_normal ? small : normal;
     const uint32_t limited = rounded < overflow ? rounded : overflow;
     const uint32_t sign = bits >> 31 << (exponent_bits + mantissa_bits);
-    // Where overflow means NaN its sign goes too.
-    const bool nan = absolute > float_infinity || (!has_infinity && limited == overflow);
+    // Without infinities what is too large is a NaN, and so a NaN is too large.
+    const bool nan = has_infinity ? absolute > float_infinity : limited == overflow;
     return nan ? canonical_nan : limited | sign;
   }
 
