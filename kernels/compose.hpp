@@ -1,91 +1,20 @@
 // Puts loops and conversions together into Reducers.
 //
-//   element type = accumulator type          otherwise, in blocks that stay in the first cache
+// Element type = accumulator type:
 //
-//   left ---+                                left ---widen--> block --+
-//           +--> op [--> finish] --> target                           +--> op --> block --finish, narrow-->
-//           target
-//   right --+                                right --widen--> block --+
+//   left ---+
+//           +--> op [--> finish] --> target
+//   right --+
+//
+// Otherwise, in blocks that stay in the first cache:
+//
+//   left ----widen--> block --+
+//                             +--> op --> block --finish, narrow--> target
+//   right ---widen--> block --+
 #pragma once
-#include "kernels/convert.hpp"
+#include "kernels/tree.hpp"
 
 namespace rondo::kernels::RONDO_ISA {
-
-inline constexpr size_t block_bytes = 1024;
-template <class A>
-inline constexpr size_t block_count = block_bytes / sizeof(A);
-
-struct Block {
-  alignas(64) std::byte bytes[block_bytes];
-};
-
-constexpr size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-/// Contributions in the accumulator type itself are read where they are.
-template <class A>
-struct InPlace {
-  struct Stage {};
-  static const std::byte* block(const std::byte* source, size_t first, size_t, Stage&) {
-    return source + first * sizeof(A);
-  }
-};
-
-/// Others are widened into a block.
-template <class T, class A>
-struct Widened {
-  using Stage = Block;
-  static const std::byte* block(const std::byte* source, size_t first, size_t count, Stage& stage) {
-    Convert<T, A>::widen(stage.bytes, source + first * sizeof(T), count);
-    return stage.bytes;
-  }
-};
-
-/// One block of the canonical tree: node (k,i) is left op right, where right may be empty.
-///
-///   n = 7       .-------op-------.
-///           .--op--.          .--op--.
-///          op      op        op      |
-///         0  1    2  3      4  5     6
-///
-/// Up to eight sources are joined in one loop where that is their shape, larger nodes from their halves.
-template <class A, class Op, class Source>
-struct Tree {
-  static void node(std::byte* target, const std::byte* const* sources, uint32_t n, size_t first,
-                   size_t count) {
-    switch (n) {
-      case 2:
-        return leaf<2>(target, sources, first, count);
-      case 3:
-        return leaf<3>(target, sources, first, count);
-      case 4:
-        return leaf<4>(target, sources, first, count);
-      case 8:
-        return leaf<8>(target, sources, first, count);
-      default:
-        break;
-    }
-    const uint32_t left = left_half(n);
-    node(target, sources, left, first, count);
-    if (n - left == 1) {
-      typename Source::Stage stage;
-      const std::byte* right = Source::block(sources[left], first, count, stage);
-      reduce_two<A, Op, AsItIs>(target, target, right, count, 0);
-    } else {
-      Block right;
-      node(right.bytes, sources + left, n - left, first, count);
-      reduce_two<A, Op, AsItIs>(target, target, right.bytes, count, 0);
-    }
-  }
-
- private:
-  template <uint32_t n>
-  static void leaf(std::byte* target, const std::byte* const* sources, size_t first, size_t count) {
-    typename Source::Stage stages[n];
-    const std::byte* at[n];
-    for (uint32_t k = 0; k < n; ++k) at[k] = Source::block(sources[k], first, count, stages[k]);
-    reduce<A, Op, AsItIs, n>(target, at, count, 0);
-  }
-};
 
 /// `FinishOne` is for a single contribution, `Finish` for what `Op` has given.
 template <class A, class Op, class Finish, class FinishOne = Finish>
@@ -118,12 +47,11 @@ struct Direct {
       default:
         break;
     }
-    Block block;
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
+      Block block;
       Tree<A, Op, InPlace<A>>::node(block.bytes, sources, world, first, n);
       finish_one(target + first * sizeof(A), block.bytes, n, world);
-    }
+    });
   }
 
   static constexpr Reducer reducer{
@@ -145,23 +73,21 @@ struct Staged {
 
   static void narrow(std::byte* target, const std::byte* left, const std::byte* right,
                      size_t count) noexcept {
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
       std::byte* const to = target + first * sizeof(A);
       Block block;
       C::widen(to, left + first * sizeof(T), n);
       C::widen(block.bytes, right + first * sizeof(T), n);
       reduce_two<A, Op, AsItIs>(to, to, block.bytes, n, 0);
-    }
+    });
   }
   static void partial(std::byte* target, const std::byte* left, const std::byte* right,
                       size_t count) noexcept {
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
       Block block;
       C::widen(block.bytes, right + first * sizeof(T), n);
       reduce_two<A, Op, AsItIs>(target + first * sizeof(A), left + first * sizeof(A), block.bytes, n, 0);
-    }
+    });
   }
   static void partials(std::byte* target, const std::byte* left, const std::byte* right,
                        size_t count) noexcept {
@@ -174,21 +100,19 @@ struct Staged {
   }
   static void finish_partial(std::byte* target, const std::byte* left, const std::byte* right, size_t count,
                              uint32_t world) noexcept {
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
       Block block;
       C::widen(block.bytes, right + first * sizeof(T), n);
       reduce_two<A, Op, AsItIs>(block.bytes, left + first * sizeof(A), block.bytes, n, 0);
       C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    }
+    });
   }
   static void finish_one(std::byte* target, const std::byte* source, size_t count, uint32_t world) noexcept {
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
       Block block;
       C::widen(block.bytes, source + first * sizeof(T), n);
       C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    }
+    });
   }
   static void finish_tree(std::byte* target, const std::byte* const* sources, uint32_t world,
                           size_t count) noexcept {
@@ -213,12 +137,11 @@ struct Staged {
  private:
   static void finish_nodes(std::byte* target, const std::byte* const* sources, uint32_t n_sources,
                            size_t count, uint32_t world) {
-    for (size_t first = 0; first < count; first += block_count<A>) {
-      const size_t n = least(block_count<A>, count - first);
+    in_blocks<A>(count, [&](size_t first, size_t n) {
       Block block;
       Tree<A, Op, Widened<T, A>>::node(block.bytes, sources, n_sources, first, n);
       C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    }
+    });
   }
 };
 

@@ -1,8 +1,9 @@
 // What is done to one element: the operations, and how a result is finished.
 //
-// This file, loops.hpp, convert.hpp and compose.hpp are compiled once per instruction set, in the namespace
-// that RONDO_ISA names. Nothing in them may call an inline function of another header (always inlined ones
-// excepted), or the linker could keep a copy of it that needs AVX for everybody.
+// This file and those on top of it (loops, half_instructions, convert, tree, compose) are compiled once per
+// instruction set, in the namespace that RONDO_ISA names. Nothing in them may call an inline function of
+// another header (always inlined ones excepted), or the linker could keep a copy of it that needs AVX for
+// everybody.
 //
 // Written for the vectoriser: no branches, no calls. Every operation is exact or rounded once by IEEE 754, so
 // the bits do not depend on the instruction set; only which NaN a partial holds may, and finishing makes
