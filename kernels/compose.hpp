@@ -47,11 +47,12 @@ struct Direct {
       default:
         break;
     }
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      Block block;
-      Tree<A, Op, InPlace<A>>::node(block.bytes, sources, world, first, n);
-      finish_one(target + first * sizeof(A), block.bytes, n, world);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          Tree<A, Op, InPlace<A>>::node(block.bytes, sources, world, first, n);
+          finish_one(target + first * sizeof(A), block.bytes, n, world);
+        });
   }
 
   static constexpr Reducer reducer{
@@ -73,21 +74,23 @@ struct Staged {
 
   static void narrow(std::byte* target, const std::byte* left, const std::byte* right,
                      size_t count) noexcept {
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      std::byte* const to = target + first * sizeof(A);
-      Block block;
-      C::widen(to, left + first * sizeof(T), n);
-      C::widen(block.bytes, right + first * sizeof(T), n);
-      reduce_two<A, Op, AsItIs>(to, to, block.bytes, n, 0);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          std::byte* const to = target + first * sizeof(A);
+          Block block;
+          C::widen(to, left + first * sizeof(T), n);
+          C::widen(block.bytes, right + first * sizeof(T), n);
+          reduce_two<A, Op, AsItIs>(to, to, block.bytes, n, 0);
+        });
   }
   static void partial(std::byte* target, const std::byte* left, const std::byte* right,
                       size_t count) noexcept {
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      Block block;
-      C::widen(block.bytes, right + first * sizeof(T), n);
-      reduce_two<A, Op, AsItIs>(target + first * sizeof(A), left + first * sizeof(A), block.bytes, n, 0);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          C::widen(block.bytes, right + first * sizeof(T), n);
+          reduce_two<A, Op, AsItIs>(target + first * sizeof(A), left + first * sizeof(A), block.bytes, n, 0);
+        });
   }
   static void partials(std::byte* target, const std::byte* left, const std::byte* right,
                        size_t count) noexcept {
@@ -100,19 +103,21 @@ struct Staged {
   }
   static void finish_partial(std::byte* target, const std::byte* left, const std::byte* right, size_t count,
                              uint32_t world) noexcept {
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      Block block;
-      C::widen(block.bytes, right + first * sizeof(T), n);
-      reduce_two<A, Op, AsItIs>(block.bytes, left + first * sizeof(A), block.bytes, n, 0);
-      C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          C::widen(block.bytes, right + first * sizeof(T), n);
+          reduce_two<A, Op, AsItIs>(block.bytes, left + first * sizeof(A), block.bytes, n, 0);
+          C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
+        });
   }
   static void finish_one(std::byte* target, const std::byte* source, size_t count, uint32_t world) noexcept {
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      Block block;
-      C::widen(block.bytes, source + first * sizeof(T), n);
-      C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          C::widen(block.bytes, source + first * sizeof(T), n);
+          C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
+        });
   }
   static void finish_tree(std::byte* target, const std::byte* const* sources, uint32_t world,
                           size_t count) noexcept {
@@ -137,11 +142,12 @@ struct Staged {
  private:
   static void finish_nodes(std::byte* target, const std::byte* const* sources, uint32_t n_sources,
                            size_t count, uint32_t world) {
-    in_blocks<A>(count, [&](size_t first, size_t n) {
-      Block block;
-      Tree<A, Op, Widened<T, A>>::node(block.bytes, sources, n_sources, first, n);
-      C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
-    });
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          Tree<A, Op, Widened<T, A>>::node(block.bytes, sources, n_sources, first, n);
+          C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
+        });
   }
 };
 

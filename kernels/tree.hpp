@@ -12,9 +12,10 @@ struct Block {
   alignas(64) std::byte bytes[block_bytes];
 };
 
-/// Calls body(first, n) for the elements from `first` on, n of them, of every block.
+/// Calls body(first, n) for the elements from `first` on, n of them, of every block. To be inlined, body and
+/// all: calls between the loops cost up to half the speed.
 template <class A, class Body>
-void in_blocks(size_t count, Body body) {
+[[gnu::always_inline]] inline void in_blocks(size_t count, Body body) {
   for (size_t first = 0; first < count; first += block_count<A>)
     body(first, count - first < block_count<A> ? count - first : block_count<A>);
 }
