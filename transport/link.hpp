@@ -73,6 +73,9 @@ class Fabric {
   // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
   // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;
+  // The driver is about to sleep (true): it must try its links once more before it does; or is awake again
+  // (false).
+  virtual void arm(bool asleep) noexcept = 0;
   // Any thread: closes every link.
   virtual void close() noexcept = 0;
 };

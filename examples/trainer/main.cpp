@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 
 #include "gemm.hpp"
 #include "options.hpp"
@@ -32,7 +33,7 @@ int fail(const rondo::Error& error) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const auto parsed = trainer::parse(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<trainer::TrainOptions>(parsed);
@@ -51,4 +52,7 @@ int main(int argc, char** argv) {
     case trainer::Outcome::interrupted:
       return 128 + (caught.load() ? caught.load() : SIGINT);  // or another rank was asked
   }
+} catch (const std::bad_alloc&) {
+  fmt::print(stderr, "trainer: not enough memory for a model of this size\n");
+  return EXIT_FAILURE;
 }

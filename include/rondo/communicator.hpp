@@ -31,7 +31,7 @@ struct Counters {
 /// The ranks of a job and the operations among them. Move-only; destruction is local (never waits for peers)
 /// and takes well under a second. Operations block until this rank's part is complete and its buffers are its
 /// own again; every rank must call the same operations in the same order. Any thread may call; calls on one
-/// communicator run one after another. An error fails the communicator on every rank: a rank that learns of
+/// communicator run one after another. Any error but invalid_argument fails the communicator on every rank: a rank that learns of
 /// it between two calls gets it from its next call, every call after that returns `aborted` with the first
 /// error's text. The buffers of a failed call are undefined.
 ///
@@ -50,6 +50,7 @@ class Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
+  /// One that was moved from has rank 0 of a world of 0, and its calls return invalid_argument.
   Rank rank() const noexcept;
   uint32_t world() const noexcept;
   /// The part of `count` elements that belongs to this rank in reduce_scatter and all_gather.

@@ -4,8 +4,7 @@
 //     Hello {version, order, purpose, nonce d} --->
 //                                              <---  Hello {version, order, purpose, nonce a}
 //     Proof {claim, HMAC(secret, "dialler", both Hellos, claim)} --->
-//                                              <---  Answer {welcome, HMAC(secret, "acceptor", both Hellos,
-//                                              claim)}
+//         <---  Answer {welcome, HMAC(secret, "acceptor", both Hellos, claim)}
 //
 // Both nonces are fresh, so nothing can be replayed; the two labels differ, so nothing can be reflected; the
 // claim (which rank, which job, which lane) is covered, so it cannot be exchanged. What follows on the

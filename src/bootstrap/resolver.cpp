@@ -11,7 +11,11 @@
 namespace rondo::bootstrap {
 namespace {
 
+// localhost is the loopback addresses, whatever a name service says or lacks (RFC 6761, 6.3).
 Result<std::vector<Address>> look_up(const std::string& host, uint16_t port) {
+  if (host == "localhost")
+    return std::vector<Address>{tcp_address(asio::ip::address_v4::loopback(), port),
+                                tcp_address(asio::ip::address_v6::loopback(), port)};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;

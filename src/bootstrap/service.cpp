@@ -31,9 +31,9 @@ std::thread start_without_signals(std::shared_ptr<asio::io_context> context) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([context = std::move(context)] { run(*context); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const auto restore = [](const sigset_t* mask) { ::pthread_sigmask(SIG_SETMASK, mask, nullptr); };
+  const std::unique_ptr<const sigset_t, decltype(restore)> masked(&before, restore);
+  return std::thread([context = std::move(context)] { run(*context); });
 }
 
 }  // namespace

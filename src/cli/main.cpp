@@ -1,13 +1,15 @@
 // The rondo command. Every subcommand is added by one function, which says what to do when it is chosen.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <functional>
+#include <new>
 
 #include "cli/bench/bench.hpp"
 #include "cli/explain.hpp"
 #include "cli/run.hpp"
 
 int main(int argc, char** argv) {
-  constexpr int usage_error = 2;
+  constexpr int usage_error = 2, run_time_failure = 3;
   CLI::App app("Rondo: collective communication for trainers in C++", "rondo");
   app.set_version_flag("--version", "rondo " RONDO_VERSION);
   app.require_subcommand(1);
@@ -21,5 +23,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;  // 0: help was asked for
   }
-  return action();
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    std::fputs("rondo: not enough memory\n", stderr);
+    return run_time_failure;
+  }
 }

@@ -53,11 +53,13 @@ std::vector<Process> all_processes() {
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int nothing = ::open("/dev/null", O_RDONLY);
-  if (::dup2(nothing, 0) == 0 && ::dup2(output, 1) == 1 && ::dup2(errors, 2) == 2) {
+  const bool ready =
+      nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(output, 1) == 1 && ::dup2(errors, 2) == 2;
+  if (ready) {
     if (nothing > 2) ::close(nothing);
     ::execvpe(command[0], command, environment);
   }
-  const int error = errno;
+  const int error = ready ? errno : -errno;  // negative: it is not the program's fault
   [[maybe_unused]] const auto written = ::write(report, &error, sizeof(error));
   ::_exit(127);
 }
@@ -127,7 +129,8 @@ std::optional<Started> start(const Start& what) {
   // exec closes the other end; a failed exec says why.
   if (::read(report->read.get(), &started.exec_error, sizeof(int)) != sizeof(int)) started.exec_error = 0;
   if (started.exec_error != 0) ::waitpid(started.pid, nullptr, 0);
-  if (started.exec_error == 0 && !started.handle) return std::nullopt;
+  if (started.exec_error < 0) errno = -started.exec_error;
+  if (started.exec_error < 0 || (started.exec_error == 0 && !started.handle)) return std::nullopt;
   for (const int fd : {output->read.get(), errors->read.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
   started.output = std::move(output->read);
   started.errors = std::move(errors->read);

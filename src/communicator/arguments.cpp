@@ -27,6 +27,10 @@ Error invalid(const engine::Call& call, const std::string& what) {
 
 Result<void> check(const engine::Call& call, Rank rank, uint32_t world) {
   if (call.operation == Operation::barrier) return {};
+  if (name_of(call.type) == "?" || name_of(call.reduction) == "?")
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{}: there is no such type or reduction (values {} and {})",
+                             name_of(call.operation), int(call.type), int(call.reduction))};
   if (call.root >= world)
     return invalid(call, fmt::format("there is no rank {} in a world of {}", call.root, world));
   const uint64_t width = size_of(call.type);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+
 #include "base/environment.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
@@ -20,8 +22,22 @@ using schedule::Operation;
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{500};
 
-const std::byte* bytes(const void* data) { return static_cast<const std::byte*>(data); }
-std::byte* bytes(void* data) { return static_cast<std::byte*>(data); }
+engine::Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
+  engine::Call call{.operation = operation, .algorithm = engine::select(operation)};
+  call.type = type;
+  call.count = count;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
+}
+
+Result<std::shared_ptr<bootstrap::Service>> start_service() {
+  try {
+    return bootstrap::Service::instance();
+  } catch (const std::system_error& error) {
+    return Error{ErrorCode::system, fmt::format("cannot start the service thread: {}", error.what())};
+  }
+}
 
 }  // namespace
 
@@ -32,30 +48,27 @@ class Communicator::State final : bootstrap::Handler {
   static Result<std::unique_ptr<State>> join(const Options& options) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
-    std::unique_ptr<State> state(new State(*options.timeout, std::move(*waiter)));
-    auto job = bootstrap::Job::join(options, bootstrap::Service::instance(), *state);
+    std::unique_ptr<State> state(new State(options, std::move(*waiter)));
+    auto service = start_service();
+    if (!service) return service.error();
+    auto job = bootstrap::Job::join(options, std::move(*service), *state);
     if (!job) return job.error();
     state->start(std::move(*job));
     return state;
   }
 
-  Rank rank() const noexcept { return job_->rank(); }
+  Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return job_->world(); }
   Counters counters() const noexcept {
     const auto turn = turnstile_.enter(TimePoint::max());
     return engine_->counters();
   }
 
-  Result<void> run(engine::Call call, const CallOptions& options) {
-    call.algorithm = engine::select(call.operation);
+  Result<void> run(const engine::Call& call, const CallOptions& options) {
     if (auto valid = check(call, rank(), world()); !valid) return valid;
     const TimePoint deadline = deadline_after(options.timeout.value_or(timeout_));
     const auto turn = turnstile_.enter(deadline);
-    if (!turn)
-      return Error{ErrorCode::timeout,
-                   fmt::format("rank {}: {} waited for this communicator's earlier calls until its "
-                               "deadline passed; nothing was sent",
-                               rank(), describe(call))};
+    if (!turn) return skipped(call);
     if (failure_.is_set()) return told();
     auto outcome = engine_->run(call, deadline);
     if (!outcome) return fail(outcome.error());
@@ -63,14 +76,13 @@ class Communicator::State final : bootstrap::Handler {
   }
 
   void abort() noexcept {
-    const Error error{ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()};
-    if (failure_.set(error)) job_->announce(error);
-    waiter_->ring();
+    spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
   }
 
  private:
-  State(milliseconds timeout, std::unique_ptr<engine::Waiter> waiter)
-      : timeout_(timeout),
+  State(const Options& options, std::unique_ptr<engine::Waiter> waiter)
+      : rank_(*options.rank),
+        timeout_(*options.timeout),
         waiter_(std::move(waiter)),
         fabric_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
 
@@ -79,6 +91,22 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch()};
     engine_ = std::make_unique<engine::Engine>(place, fabric_, *waiter_, failure_);
+  }
+
+  // Any thread. The driver, if there is one, finds the error word set.
+  void spread(const Error& error) noexcept {
+    if (failure_.set(error)) job_->announce(error);
+    waiter_->ring();
+  }
+
+  // A call whose turn did not come in time was not made, so every later one would meet the wrong calls of its peers.
+  Error skipped(const engine::Call& call) noexcept {
+    Error error{
+        ErrorCode::timeout,
+        fmt::format("rank {}: {} waited for earlier calls on this communicator until its deadline passed",
+                    rank(), describe(call))};
+    spread(error);
+    return error;
   }
 
   // The driver's call failed: the whole communicator has, and every rank is told.
@@ -96,8 +124,7 @@ class Communicator::State final : bootstrap::Handler {
 
   void await_verdict() {
     const TimePoint until = deadline_after(verdict_time);
-    while (!failure_.is_set() && waiter_->idle(until)) {
-    }
+    while (!failure_.is_set() && Clock::now() < until) waiter_->sleep(until);
   }
 
   // The communicator has failed between two calls, or in an earlier one.
@@ -112,10 +139,12 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->ring();
   }
   void failed(const Error& error) noexcept override {
-    failure_.set(error);
+    // A rank that waits for this one blames it; this one knows that it waits itself.
+    failure_.set({error.code, error.message, error.peer == rank_ ? std::nullopt : error.peer});
     waiter_->ring();
   }
 
+  Rank rank_;
   milliseconds timeout_;
   mutable Turnstile turnstile_;
   engine::Failure failure_;
@@ -153,9 +182,9 @@ Result<void> Communicator::run(const engine::Call& call, const CallOptions& opti
   return state_->run(call, options);
 }
 
-Rank Communicator::rank() const noexcept { return state_->rank(); }
-uint32_t Communicator::world() const noexcept { return state_->world(); }
-Counters Communicator::counters() const noexcept { return state_->counters(); }
+Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
+uint32_t Communicator::world() const noexcept { return state_ ? state_->world() : 0; }
+Counters Communicator::counters() const noexcept { return state_ ? state_->counters() : Counters(); }
 void Communicator::abort() noexcept {
   if (state_) state_->abort();
 }
@@ -167,54 +196,33 @@ Result<void> Communicator::same_size(const char* operation, size_t expected, siz
 }
 
 Result<void> Communicator::all_reduce(const void* input, void* output, size_t count, DataType type,
-                                      Reduction reduction, const CallOptions& call) {
-  return run({.operation = Operation::all_reduce,
-              .algorithm = {},
-              .type = type,
-              .reduction = reduction,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                      Reduction reduction, const CallOptions& options) {
+  engine::Call call = call_of(Operation::all_reduce, input, output, count, type);
+  call.reduction = reduction;
+  return run(call, options);
 }
 
 Result<void> Communicator::reduce_scatter(const void* input, void* output, size_t count, DataType type,
-                                          Reduction reduction, const CallOptions& call) {
-  return run({.operation = Operation::reduce_scatter,
-              .algorithm = {},
-              .type = type,
-              .reduction = reduction,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                          Reduction reduction, const CallOptions& options) {
+  engine::Call call = call_of(Operation::reduce_scatter, input, output, count, type);
+  call.reduction = reduction;
+  return run(call, options);
 }
 
 Result<void> Communicator::all_gather(const void* input, void* output, size_t count, DataType type,
-                                      const CallOptions& call) {
-  return run({.operation = Operation::all_gather,
-              .algorithm = {},
-              .type = type,
-              .count = count,
-              .input = bytes(input),
-              .output = bytes(output)},
-             call);
+                                      const CallOptions& options) {
+  return run(call_of(Operation::all_gather, input, output, count, type), options);
 }
 
 Result<void> Communicator::broadcast(void* data, size_t count, DataType type, Rank root,
-                                     const CallOptions& call) {
-  return run({.operation = Operation::broadcast,
-              .algorithm = {},
-              .type = type,
-              .count = count,
-              .root = root,
-              .input = bytes(data),
-              .output = bytes(data)},
-             call);
+                                     const CallOptions& options) {
+  engine::Call call = call_of(Operation::broadcast, data, data, count, type);
+  call.root = root;
+  return run(call, options);
 }
 
-Result<void> Communicator::barrier(const CallOptions& call) {
-  return run({.operation = Operation::barrier, .algorithm = {}}, call);
+Result<void> Communicator::barrier(const CallOptions& options) {
+  return run(call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32), options);
 }
 
 }  // namespace rondo

@@ -17,6 +17,7 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
   recorder_.begin(sequence_, call);
+  waiter_.moved();
   const Program& program = program_for(call);
   Result<void> outcome = open_links(program, deadline);
   if (outcome) {
@@ -59,8 +60,9 @@ Result<void> Engine::open_links(const Program& program, TimePoint deadline) {
       auto pair = fabric_.open(link.peer, 0);
       if (!pair) return pair.error();
       if (pair->tx == nullptr) {
-        if (!waiter_.idle(deadline))
+        if (Clock::now() >= deadline)
           return late(fmt::format("rank {} has not answered the connection", link.peer), link.peer);
+        waiter_.sleep(deadline);  // the bell rings when the link is there
         continue;
       }
       for (const int fd : {pair->tx->descriptor(), pair->rx->descriptor()})
@@ -82,8 +84,24 @@ Result<void> Engine::drive(TimePoint deadline) {
       continue;
     }
     if (auto error = execution_.failure()) return *error;
-    if (!waiter_.idle(deadline)) return late(execution_.waiting_for(), execution_.first_awaited());
+    if (!rest(deadline)) return late(execution_.waiting_for(), execution_.first_awaited());
   }
+}
+
+// False when the deadline has passed.
+bool Engine::rest(TimePoint deadline) {
+  switch (waiter_.idle(deadline)) {
+    case Waiter::Next::late:
+      return false;
+    case Waiter::Next::again:
+      return true;
+    case Waiter::Next::sleep:
+      break;
+  }
+  fabric_.arm(true);
+  if (!execution_.pass() && !failure_.is_set()) waiter_.sleep(deadline);
+  fabric_.arm(false);
+  return true;
 }
 
 Error Engine::late(const std::string& what, std::optional<Rank> peer) const {

@@ -33,6 +33,7 @@ class Engine {
   uint64_t window_for(const Program& program, const Call& call) const;
   Result<void> open_links(const Program& program, TimePoint deadline);
   Result<void> drive(TimePoint deadline);
+  bool rest(TimePoint deadline);
   Error late(const std::string& what, std::optional<Rank> peer) const;
   Error explain(Error error, const Call& call) const;
 

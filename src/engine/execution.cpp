@@ -148,8 +148,7 @@ bool Execution::done() const noexcept {
   });
 }
 
-// --- sending
-// --------------------------------------------------------------------------------------------------------
+// ---- sending
 
 size_t Execution::send(LinkRun& link, View view) {
   const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view);
@@ -196,8 +195,7 @@ bool Execution::advance_tx(uint32_t index) {
   return moved;
 }
 
-// --- receiving
-// ------------------------------------------------------------------------------------------------------
+// ---- receiving
 
 bool Execution::take_header(LinkRun& link, Rank peer) {
   if (link.header_bytes == sizeof header_) return true;
@@ -296,8 +294,7 @@ void Execution::combine(const Op& op, const OpRun& run, std::byte* target, const
     (wide ? reducer_->partial : reducer_->narrow)(target, incoming, own, elements);
 }
 
-// --- copies and reductions without a link
-// ---------------------------------------------------------------------------
+// ---- copies and reductions without a link
 
 bool Execution::advance_local() {
   bool moved = false;
@@ -323,8 +320,7 @@ bool Execution::advance_local() {
   return moved;
 }
 
-// --- what went wrong
-// ------------------------------------------------------------------------------------------------
+// ---- what went wrong
 
 std::optional<Error> Execution::failure() const {
   if (mismatch_) return mismatch_;

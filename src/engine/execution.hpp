@@ -1,9 +1,9 @@
 // Runs one call: every link has a cursor into its queue of ops, and a pass moves each cursor as far as data
 // and credit allow. The vector is worked off in windows of segments:
 //
-//   chunk c   |--window 0--|--window 1--|--window 2-|      an op handles its chunk's part of window w, then
-//   the next op
-//                                                          of the link does, then window w+1 begins
+//   chunk c   |--window 0--|--window 1--|--window 2-|
+//
+// An op handles its chunk's part of window w, then the next op of the link does, then window w+1 begins.
 //
 // An op's watermark (bytes taken in so far, over all windows) is all that a later op needs to know of it, so
 // a send follows its producer segment by segment. A partial goes straight from the reduction into the

@@ -51,20 +51,18 @@ Result<void> Waiter::watch(int fd) {
   return {};
 }
 
-bool Waiter::idle(TimePoint deadline) noexcept {
+Waiter::Next Waiter::idle(TimePoint deadline) noexcept {
   const TimePoint now = Clock::now();
-  if (now >= deadline) return false;
+  if (now >= deadline) return Next::late;
   if (!idle_) {
     idle_ = true;
     since_ = now;
   }
   const auto waited = now - since_;
-  if (waited < budget_.spin) return true;
-  if (waited < budget_.spin + budget_.yield)
-    ::sched_yield();
-  else
-    sleep(deadline);
-  return true;
+  if (waited < budget_.spin) return Next::again;
+  if (waited >= budget_.spin + budget_.yield) return Next::sleep;
+  ::sched_yield();
+  return Next::again;
 }
 
 void Waiter::sleep(TimePoint deadline) noexcept {

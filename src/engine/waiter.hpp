@@ -25,15 +25,18 @@ class Waiter {
   Result<void> watch(int fd);
   /// Driver: something moved.
   void moved() noexcept { idle_ = false; }
-  /// Driver: nothing moved. Returns at the latest at `deadline`; false when that has passed.
-  bool idle(TimePoint deadline) noexcept;
+  /// Driver: nothing moved. What to do next: try again, after a moment of waiting; sleep; or give up, since
+  /// `deadline` has passed.
+  enum class Next : uint8_t { again, sleep, late };
+  Next idle(TimePoint deadline) noexcept;
+  /// Driver: until something happens on a watched descriptor, the bell rings, or `deadline` has passed.
+  void sleep(TimePoint deadline) noexcept;
   /// Any thread, async-signal-safe: wakes the driver now, or makes its next sleep return at once.
   void ring() noexcept;
 
  private:
   Waiter(Budget budget, Descriptor epoll, Descriptor bell)
       : budget_(budget), epoll_(std::move(epoll)), bell_(std::move(bell)) {}
-  void sleep(TimePoint deadline) noexcept;
 
   Budget budget_;
   Descriptor epoll_, bell_;

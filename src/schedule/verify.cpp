@@ -42,8 +42,8 @@ std::optional<Fault> progress(const Program& program) {
 }  // namespace
 
 std::span<const uint32_t> proven_windows(uint32_t world) noexcept {
-  static constexpr std::array<uint32_t, 8> windows{1, 2, 3, 4, 5, 6, 7, 8};
-  return std::span(windows).first(world <= 16 ? 8 : 2);
+  static constexpr std::array<uint32_t, 8> windows{1, 2, 4, 3, 5, 6, 7, 8};
+  return std::span(windows).first(world <= 16 ? 8 : 3);
 }
 
 std::optional<Fault> unfused_progress(const Claim& claim, uint32_t slots, Posting posting) {

@@ -33,7 +33,7 @@ std::optional<Fault> unfused_progress(const Claim& claim, uint32_t slots,
 /// and again with one segment in chunk 0 and all other chunks empty.
 std::optional<Fault> fused_progress(const Claim& claim, uint32_t window, uint32_t slots,
                                     Form form = Form::fused, Posting posting = Posting::concurrent);
-/// The windows for which `verify` proves fused progress: 1 to 8 in worlds of up to 16 ranks, 1 and 2 above.
+/// The windows for which `verify` proves fused progress: 1 to 8 in worlds of up to 16 ranks, 1, 2 and 4 above.
 std::span<const uint32_t> proven_windows(uint32_t world) noexcept;
 
 }  // namespace rondo::schedule

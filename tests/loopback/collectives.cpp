@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "engine/selection.hpp"
@@ -131,8 +132,10 @@ std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts)
 // All cases with f32. Fourteen times as many would say little more: of the others each type takes every
 // operation, reduction and placement, but each of them at one count only, which rotates from case to case and
 // from type to type, so that every type meets every count.
-void run_all_types(World& world, const std::vector<Case>& cases, size_t counts) {
+void run_all_types(World& world, const std::vector<Case>& cases) {
   run_cases<float>(world, cases);
+  const auto ends = [](const Case& c) { return c.operation == Operation::barrier; };  // those of a count
+  const auto counts = size_t(std::count_if(cases.begin(), cases.end(), ends));
   const size_t per_count = cases.size() / counts;
   size_t type = 0;
   const auto run = [&]<class T>(T) {
@@ -149,7 +152,7 @@ void run_all_types(World& world, const std::vector<Case>& cases, size_t counts) 
 void run_small(SocketKind kind) {
   for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
     World world = World::over_sockets(n, kind);
-    run_all_types(world, cases_for(n, small_counts(n)), small_counts(n).size());
+    run_all_types(world, cases_for(n, small_counts(n)));
   }
 }
 
@@ -165,6 +168,22 @@ TEST_CASE("collectives over TCP on IPv6") {
   run_small(SocketKind::tcp6);
 }
 TEST_CASE("collectives over Unix sockets") { run_small(SocketKind::unix_pair); }
+
+TEST_CASE("collectives over shared memory") {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    World world = World::over_shm(n);
+    run_all_types(world, cases_for(n, small_counts(n)));
+  }
+}
+
+TEST_CASE("collectives over shared memory with few small slots and sleepers") {
+  for (const uint32_t n : {2u, 3u, 8u}) {
+    World world = World::over_shm(n, {.slot_bytes = 64, .slots = 2});
+    for (Rank rank = 0; rank < n; rank++)
+      world.waiter(rank).set_budget({});  // sleep as soon as nothing moves
+    run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}));
+  }
+}
 
 TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   const uint64_t count = (1 << 20) + 1;
@@ -192,7 +211,7 @@ TEST_CASE("collectives over sockets whose kernel buffers hold far less than a wi
 TEST_CASE("collectives with slots so small that every call has many windows") {
   for (const uint32_t n : {2u, 3u, 5u, 8u}) {
     World world = World::over_sockets(n, SocketKind::tcp4, {.slot_bytes = 64, .slots = 2, .call_bytes = 100});
-    run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}), 2);
+    run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}));
   }
 }
 

@@ -112,6 +112,7 @@ TEST_CASE("communicator: bad arguments are refused before anything is sent, and 
     refused(comm.all_gather(all.subspan(1, 25), all.first(50)), "overlap");
     refused(comm.broadcast(all, 2), "no rank 2 in a world of 2");
     refused(comm.all_reduce(nullptr, data.data(), 1, DataType::f32, Reduction::sum), "null");
+    refused(comm.all_reduce(data.data(), data.data(), 1, DataType(99), Reduction::sum), "no such type");
     refused(comm.all_reduce(data.data(), data.data(), SIZE_MAX, DataType::f64, Reduction::sum),
             "address space");
     CHECK(comm.counters().operations == 0);
@@ -131,6 +132,7 @@ TEST_CASE("communicator: one that was moved from says so") {
     REQUIRE(!result.ok());
     CHECK(result.error().code == ErrorCode::invalid_argument);
     comm.abort();
+    CHECK(comm.world() == 0);
     comm = std::move(other);
     CHECK(comm.barrier().ok());
   });
@@ -211,6 +213,25 @@ TEST_CASE("communicator: the call's deadline wins over the communicator's, and n
     CHECK(result.error().peer == 1u);
     CHECK(since(began) >= milliseconds(300));
     CHECK(since(began) < milliseconds(800));
+  });
+}
+
+TEST_CASE("communicator: a call whose turn does not come in time fails the communicator, not later results") {
+  on_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(500));
+    std::thread second;
+    if (comm.rank() == 0) {
+      second = std::thread([&] {
+        std::this_thread::sleep_for(milliseconds(50));
+        const auto late = comm.barrier({.timeout = milliseconds(50)});
+        CHECK(!late.ok());
+        if (!late.ok()) CHECK(late.error().code == ErrorCode::timeout);
+      });
+    }
+    std::vector<float> data(4, 1.f);
+    CHECK(!comm.all_reduce(std::span(data)).ok());
+    if (second.joinable()) second.join();
+    CHECK(!comm.all_reduce(std::span(data)).ok());
   });
 }
 

@@ -168,6 +168,7 @@ TEST_CASE("a flush that frees a slot is progress: the call does not go to sleep 
   class OneLink final : public Fabric {
    public:
     Result<Pair> open(Rank, Lane) noexcept override { return Pair{&tx_, &unused_.rx()}; }
+    void arm(bool) noexcept override {}
     void close() noexcept override {}
 
    private:

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "fleet.hpp"
+#include "tests/skip.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
@@ -120,7 +121,8 @@ TEST_CASE("job: ranks meet over every kind of root and connect both ways") {
   }
 }
 
-TEST_CASE("job: over IPv6" * doctest::skip(!has_ipv6())) {
+TEST_CASE("job: over IPv6") {
+  if (!has_ipv6()) SKIP_TEST("no IPv6 loopback on this machine");
   auto seats = join_all(3, "[::1]:" + std::to_string(free_port("::1")));
   check_joined(seats);
   check_every_connection(seats);
@@ -295,8 +297,9 @@ TEST_CASE("job: without a secret other machines are out of bounds") {
   }
 }
 
-TEST_CASE("job: ranks that reached rank 0 over loopback and over the network are told that they cannot meet" *
-          doctest::skip(network_address().empty() || own_name().empty())) {
+TEST_CASE(
+    "job: ranks that reached rank 0 over loopback and over the network are told that they cannot meet") {
+  if (network_address().empty() || own_name().empty()) SKIP_TEST("no network address with a name");
   // A name makes rank 0 listen everywhere; this machine's own, as a number, is the nearest to another
   // machine.
   const std::string port = ":" + std::to_string(free_port("0.0.0.0"));
@@ -310,8 +313,8 @@ TEST_CASE("job: ranks that reached rank 0 over loopback and over the network are
   }
 }
 
-TEST_CASE("job: over the network's address, listeners are there and not on loopback" *
-          doctest::skip(network_address().empty())) {
+TEST_CASE("job: over the network's address, listeners are there and not on loopback") {
+  if (network_address().empty()) SKIP_TEST("no network address");
   auto seats = join_all(3, network_address() + ":" + std::to_string(free_port("0.0.0.0")));
   check_joined(seats);
   for (const auto& listener : tcp_listeners())

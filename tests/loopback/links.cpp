@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "transport/shm/link.hpp"
 #include "world.hpp"
 
 namespace rondo::test {
@@ -32,6 +33,18 @@ Link socket_link() {
   return {ends, &ends->from.tx(), &ends->to.rx()};
 }
 
+// Both ends in one process and, as the thread sanitizer needs it, on one mapping of each area.
+Link shm_link() {
+  struct Ends {
+    shm::Area from = std::move(*shm::Area::make(1, 0, 2, {.slot_bytes = 1024, .slots = 4}));
+    shm::Area to = std::move(*shm::Area::make(1, 1, 2, {.slot_bytes = 1024, .slots = 4}));
+    shm::ShmTx tx{{&from, &to, 0, 1}, [] {}};
+    shm::ShmRx rx{{&to, &from, 1, 0}, [] {}};
+  };
+  auto ends = std::make_shared<Ends>();
+  return {ends, &ends->tx, &ends->rx};
+}
+
 Link fake_link(const fake::Faults& faults) {
   struct Ends {
     explicit Ends(const fake::Faults& faults)
@@ -51,6 +64,7 @@ Link choppy_fake() {
 
 const Maker makers[] = {{"tcp4", socket_link<SocketKind::tcp4>},
                         {"unix", socket_link<SocketKind::unix_pair>},
+                        {"shm", shm_link},
                         {"fake", good_fake},
                         {"choppy fake", choppy_fake}};
 

@@ -99,11 +99,32 @@ World World::over_sockets(uint32_t world, SocketKind kind, const tcp::Sizes& siz
     auto [mine, yours] = socket_pair(kind);
     static_cast<tcp::TcpFabric&>(*(*ranks)[from].fabric).adopt(to, lane, std::move(mine));
     static_cast<tcp::TcpFabric&>(*(*ranks)[to].fabric).adopt(from, lane, std::move(yours));
-    (*ranks)[to].waiter->ring();
+    for (const Rank rank : {from, to}) (*ranks)[rank].waiter->ring();
   };
   for (Rank rank = 0; rank < world; rank++)
     (*ranks)[rank].fabric =
         std::make_unique<tcp::TcpFabric>([=](Rank peer, Lane lane) { connect(rank, peer, lane); }, sizes);
+  result.start();
+  return result;
+}
+
+World World::over_shm(uint32_t world, const shm::Sizes& sizes) {
+  World result(world);
+  auto* ranks = result.ranks_.get();
+  auto areas = std::make_shared<std::vector<std::shared_ptr<shm::Area>>>();
+  for (Rank rank = 0; rank < world; rank++) {
+    auto area = shm::Area::make(42, rank, world, sizes);
+    REQUIRE(area.ok());
+    areas->push_back(std::make_shared<shm::Area>(std::move(*area)));
+  }
+  for (Rank rank = 0; rank < world; rank++) {
+    const auto ask = [=](Rank peer) {
+      const auto ring = [=] { (*ranks)[peer].waiter->ring(); };
+      static_cast<shm::ShmFabric&>(*(*ranks)[rank].fabric).adopt(peer, (*areas)[peer], ring);
+      (*ranks)[rank].waiter->ring();
+    };
+    (*ranks)[rank].fabric = std::make_unique<shm::ShmFabric>(rank, (*areas)[rank], ask);
+  }
   result.start();
   return result;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/engine.hpp"
 #include "transport/fake/fake.hpp"
+#include "transport/shm/fabric.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo::test {
@@ -24,6 +25,8 @@ bool has_ipv6_loopback();
 class World {
  public:
   static World over_sockets(uint32_t world, SocketKind kind, const tcp::Sizes& sizes = {});
+  /// All ranks use one mapping of each area: the thread sanitizer is blind to two of the same memory.
+  static World over_shm(uint32_t world, const shm::Sizes& sizes = {});
   static World over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults);
   World(World&&) = default;
 

@@ -124,7 +124,8 @@ TEST_CASE("text: sha256 of a known text, and the generated one is the same every
   CHECK(sha256_of("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   const std::string text = generate_text(100000);
   CHECK(text.size() >= 100000);
-  CHECK(sha256_of(text.substr(0, 100000)) == "db021844113c3997bef8d988a4ea69d625ca55b6a5db5934c4ab908d119d0d48");
+  CHECK(sha256_of(text.substr(0, 100000)) ==
+        "db021844113c3997bef8d988a4ea69d625ca55b6a5db5934c4ab908d119d0d48");
   CHECK(text.substr(0, 50000) == generate_text(50000).substr(0, 50000));
 }
 

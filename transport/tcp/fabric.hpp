@@ -18,6 +18,7 @@ class TcpFabric final : public Fabric {
       : connect_(std::move(connect)), sizes_(sizes) {}
 
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
+  void arm(bool) noexcept override {}  // the descriptors wake an epoll that watches them
   void close() noexcept override;
   /// Any thread. A second socket for a link that has one is closed.
   void adopt(Rank peer, Lane lane, Result<Descriptor> socket) noexcept;

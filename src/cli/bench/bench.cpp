@@ -93,6 +93,9 @@ CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, st
   bench->callback([=, &action] {
     if (options->from > options->to)
       throw CLI::ValidationError("-b", "the smallest size is larger than the largest (-e)");
+    if (!(options->factor > 1)) throw CLI::ValidationError("-f", "the factor must be a number above 1");
+    if (options->inject_wrong && options->operation == bench::Operation::barrier)
+      throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
     action = [=] { return is_rank() ? run_rank(*options) : start_ranks(*options, arguments); };
   });
   return bench;

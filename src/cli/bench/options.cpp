@@ -33,7 +33,7 @@ uint64_t bytes_of(const std::string& text) {
   const std::string unit = text.substr(used);
   const size_t power = unit.empty() ? 0 : std::string("KMG").find(char(std::toupper(unit[0]))) + 1;
   if (used == 0 || unit.size() > 1 || (!unit.empty() && power == 0) || text[0] == '-' ||
-      value > (uint64_t(1) << 42))
+      value > (uint64_t(1) << 42) >> (10 * power))
     throw CLI::ValidationError("size",
                                "'" + text + "' is not a size: give bytes, or a number with K, M or G");
   return value << (10 * power);
@@ -128,9 +128,12 @@ void add_options(CLI::App& app, BenchOptions& o) {
       ->capture_default_str();
   app.add_option("--iterations", o.iterations,
                  "timed iterations per size (default: for about a fifth of a second)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--warmup", o.warmup, "untimed iterations before them")->capture_default_str();
-  app.add_option("--timeout", o.timeout, "deadline of one operation in seconds")->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 100'000'000));
+  app.add_option("--warmup", o.warmup, "untimed iterations before them")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--timeout", o.timeout, "deadline of one operation in seconds")
+      ->check(CLI::Range(0.001, 1e6));
   app.add_option("--json", o.json, "write the rows to FILE as well")->option_text("FILE");
   app.add_flag("--inject-wrong", o.inject_wrong,
                "flip one element before the check, which must then fail (exit 1)");
