@@ -12,18 +12,18 @@ bool runs(Isa isa) noexcept;
 /// Only for an `isa` that runs. All give the same bits.
 const Reducer& reducer(Isa isa, DataType type, Reduction reduction) noexcept;
 
-// What a translation unit provides: a reducer per Reduction per DataType, in the order of those enums. Plain
-// arrays, because std::array's inline members must not be compiled with AVX.
+// What the translation units of an instruction set provide.
 struct Row {
-  Reducer reducers[5];
+  Reducer sum, prod, min, max, avg;
 };
-struct Table {
-  Row rows[4];
+struct FloatRows {
+  Row f64, f32;
 };
-static_assert(static_cast<int>(Reduction::sum) == 0 && static_cast<int>(Reduction::prod) == 1 &&
-              static_cast<int>(Reduction::min) == 2 && static_cast<int>(Reduction::max) == 3 &&
-              static_cast<int>(Reduction::avg) == 4);
-static_assert(static_cast<int>(DataType::f32) == 0 && static_cast<int>(DataType::f64) == 1 &&
-              static_cast<int>(DataType::i32) == 2 && static_cast<int>(DataType::i64) == 3);
+struct NarrowFloatRows {
+  Row f16, bf16, f8e4m3, f8e5m2;
+};
+struct IntegerRows {
+  Row i8, u8, i16, u16, i32, u32, i64, u64;
+};
 
 }  // namespace rondo::kernels

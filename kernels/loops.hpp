@@ -1,17 +1,7 @@
-// The reductions themselves: one loop, six ways to call it. Compiled once per instruction set by loops.cpp,
-// which names the namespace RONDO_ISA; nothing in here may call an inline function of another header, or the
-// linker could keep a copy of it that needs AVX for everybody.
-//
-//   left   T or A --widen--> A --+
-//                                +--> op --> A [--finish--> T] --> target
-//   right  T or A --widen--> A --+
-//
-// The loops are written for the vectoriser: no branches, no calls, memory touched through memcpy so that any
-// alignment is right, iterations independent. Every operation is exact or rounded once by IEEE 754, so the
-// bits do not depend on the instruction set; only which NaN a partial holds may, and `finish` makes those
-// canonical.
+// The loops over elements of an accumulator type. Memory is touched through memcpy, so that any alignment is
+// right; iterations are independent.
 #pragma once
-#include "kernels/isa.hpp"
+#include "kernels/operations.hpp"
 
 #if defined(__clang__)
 #define RONDO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -20,117 +10,6 @@
 #endif
 
 namespace rondo::kernels::RONDO_ISA {
-
-__extension__ using Int128 = __int128;
-
-// What the operations need to know of an accumulator type. `Bits` is its unsigned twin.
-template <class A>
-struct Traits;
-template <>
-struct Traits<float> {
-  using Bits = uint32_t;
-  static constexpr bool floating = true;
-  static constexpr Bits canonical_nan = 0x7fc00000;
-};
-template <>
-struct Traits<double> {
-  using Bits = uint64_t;
-  static constexpr bool floating = true;
-  static constexpr Bits canonical_nan = 0x7ff8000000000000;
-};
-template <>
-struct Traits<int32_t> {
-  using Bits = uint32_t;
-  static constexpr bool floating = false;
-};
-template <>
-struct Traits<int64_t> {
-  using Bits = uint64_t;
-  static constexpr bool floating = false;
-};
-template <>
-struct Traits<Int128> {
-  __extension__ using Bits = unsigned __int128;
-  static constexpr bool floating = false;
-};
-template <class A>
-using Bits = typename Traits<A>::Bits;
-
-// Integers are added and multiplied as unsigned numbers: the same bits, and wrapping is defined.
-struct Sum {
-  template <class A>
-  static A apply(A left, A right) {
-    if constexpr (Traits<A>::floating)
-      return left + right;
-    else
-      return static_cast<A>(static_cast<Bits<A>>(left) + static_cast<Bits<A>>(right));
-  }
-};
-
-struct Prod {
-  template <class A>
-  static A apply(A left, A right) {
-    if constexpr (Traits<A>::floating)
-      return left * right;
-    else
-      return static_cast<A>(static_cast<Bits<A>>(left) * static_cast<Bits<A>>(right));
-  }
-};
-
-// Equal floats differ in bits only when they are zeros: joining the sign bits makes -0 the smaller one. With
-// a NaN on the right no comparison holds, which leaves right; a NaN on the left is put back last.
-struct Min {
-  template <class A>
-  static A apply(A left, A right) {
-    if constexpr (Traits<A>::floating) {
-      const A joined =
-          __builtin_bit_cast(A, __builtin_bit_cast(Bits<A>, left) | __builtin_bit_cast(Bits<A>, right));
-      const A smaller = left < right ? left : right;
-      const A ordered = left == right ? joined : smaller;
-      return left != left ? left : ordered;
-    } else {
-      return left < right ? left : right;
-    }
-  }
-};
-
-struct Max {
-  template <class A>
-  static A apply(A left, A right) {
-    if constexpr (Traits<A>::floating) {
-      const A joined =
-          __builtin_bit_cast(A, __builtin_bit_cast(Bits<A>, left) & __builtin_bit_cast(Bits<A>, right));
-      const A larger = left > right ? left : right;
-      const A ordered = left == right ? joined : larger;
-      return left != left ? left : ordered;
-    } else {
-      return left > right ? left : right;
-    }
-  }
-};
-
-// What the chunk's owner does to a complete result.
-struct Keep {
-  template <class A>
-  static A apply(A value, A) {
-    return value;
-  }
-};
-
-struct Divide {
-  template <class A>
-  static A apply(A value, A world) {
-    return value / world;
-  }
-};
-
-template <class T, class A>
-T rounded(A value) {
-  if constexpr (Traits<A>::floating)
-    return value != value ? __builtin_bit_cast(T, Traits<T>::canonical_nan) : value;
-  else
-    return static_cast<T>(value);
-}
 
 template <class V>
 V load(const std::byte* from, size_t index) {
@@ -144,55 +23,47 @@ void store(std::byte* to, size_t index, V value) {
   __builtin_memcpy(to + index * sizeof(V), &value, sizeof(V));
 }
 
-template <class T, class A, class Op, class Scale>
-struct Kernels {
-  template <class Left, class Right>
-  static void combine(std::byte* target, const std::byte* left, const std::byte* right,
-                      size_t count) noexcept {
-    RONDO_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) {
-      store<A>(target, i, Op::template apply<A>(load<Left>(left, i), load<Right>(right, i)));
-    }
+/// How many of `n` sources the left half of their node in the canonical tree covers: the largest power of two
+/// below n.
+constexpr uint32_t left_half(uint32_t n) {
+  uint32_t half = 1;
+  while (half < n - half) half *= 2;
+  return half;
+}
+
+template <class A, class Op, uint32_t first, uint32_t n>
+[[gnu::always_inline]] inline auto tree_of(const std::byte* const* at, size_t i) {
+  if constexpr (n == 1) {
+    return Op::enter(load<A>(at[first], i));
+  } else {
+    constexpr uint32_t left = left_half(n);
+    return Op::apply(tree_of<A, Op, first, left>(at, i), tree_of<A, Op, first + left, n - left>(at, i));
   }
+}
 
-  template <class Left, class Right>
-  static void finish(std::byte* target, const std::byte* left, const std::byte* right, size_t count,
-                     uint32_t world) noexcept {
-    const A ranks = static_cast<A>(world);
-    RONDO_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) {
-      const A value = Op::template apply<A>(load<Left>(left, i), load<Right>(right, i));
-      store<T>(target, i, rounded<T, A>(Scale::template apply<A>(value, ranks)));
-    }
+/// target[i] = finish(the tree of sources[0][i] .. sources[n-1][i]), in one pass.
+template <class A, class Op, class Finish, uint32_t n>
+void reduce(std::byte* target, const std::byte* const* sources, size_t count, uint32_t world) {
+  const std::byte* at[n];  // a copy that no store through target can be thought to change
+  for (uint32_t k = 0; k < n; ++k) at[k] = sources[k];
+  RONDO_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) {
+    store<A>(target, i, Finish::template apply<A>(Op::template leave<A>(tree_of<A, Op, 0, n>(at, i)), world));
   }
+}
 
-  static void finish_one(std::byte* target, const std::byte* source, size_t count, uint32_t world) noexcept {
-    const A ranks = static_cast<A>(world);
-    RONDO_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) {
-      store<T>(target, i, rounded<T, A>(Scale::template apply<A>(load<T>(source, i), ranks)));
-    }
-  }
+template <class A, class Op, class Finish>
+void reduce_two(std::byte* target, const std::byte* left, const std::byte* right, size_t count,
+                uint32_t world) {
+  const std::byte* const sources[]{left, right};
+  reduce<A, Op, Finish, 2>(target, sources, count, world);
+}
 
-  static constexpr Reducer reducer{
-      .element_bytes = sizeof(T),
-      .accumulator_bytes = sizeof(A),
-      .narrow = combine<T, T>,
-      .partial = combine<A, T>,
-      .partials = combine<A, A>,
-      .finish_narrow = finish<T, T>,
-      .finish_partial = finish<A, T>,
-      .finish = finish_one,
-  };
-};
-
-template <class T, class A, class AverageAccumulator>
-constexpr Row row{{
-    Kernels<T, A, Sum, Keep>::reducer,
-    Kernels<T, A, Prod, Keep>::reducer,
-    Kernels<T, A, Min, Keep>::reducer,
-    Kernels<T, A, Max, Keep>::reducer,
-    Kernels<T, AverageAccumulator, Sum, Divide>::reducer,
-}};
+template <class A, class Finish>
+void finish_each(std::byte* target, const std::byte* source, size_t count, uint32_t world) {
+  RONDO_INDEPENDENT
+  for (size_t i = 0; i < count; ++i)
+    store<A>(target, i, Finish::template apply<A>(load<A>(source, i), world));
+}
 
 }  // namespace rondo::kernels::RONDO_ISA

@@ -4,7 +4,11 @@
 // tools/run_tests.py can count, and can name the case in which a tier crashed or hung:
 //   start NAME | passed NAME | failed NAME | skipped NAME: REASON
 // TEST_SKIP_SLOW=1 leaves out the test suites with "slow" in their name.
+//
+// A program that does something else as well is compiled with TESTS_WITH_OWN_MAIN and calls run_cases.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "tests/main.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -76,12 +80,16 @@ void skipped(const std::string& reason) {
   std::printf("SKIPPED: %s\n", reason.c_str());
 }
 
-}  // namespace rondo::tests
-
-int main(int argc, char** argv) {
+int run_cases(int argc, char** argv) {
   doctest::Context context;
   const char* skip_slow = std::getenv("TEST_SKIP_SLOW");
   if (skip_slow != nullptr && *skip_slow == '1') context.addFilter("test-suite-exclude", "*slow*");
   context.applyCommandLine(argc, argv);
   return context.run();
 }
+
+}  // namespace rondo::tests
+
+#ifndef TESTS_WITH_OWN_MAIN
+int main(int argc, char** argv) { return rondo::tests::run_cases(argc, argv); }
+#endif

@@ -1,10 +1,13 @@
 // The words every room shares: ranks, element types, reductions, extents.
 #pragma once
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+
+#include "rondo/narrow_floats.hpp"
 
 namespace rondo {
 
@@ -25,33 +28,71 @@ constexpr Extent shard(uint64_t count, uint32_t parts, uint32_t part) noexcept {
   return {base * part + (part < extra ? part : extra), base + (part < extra ? 1 : 0)};
 }
 
-enum class DataType : uint8_t { f32, f64, i32, i64 };
+enum class DataType : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, u8, i16, u16, i32, u32, i64, u64 };
 enum class Reduction : uint8_t { sum, prod, min, max, avg };
+
+/// Every one, in the order above.
+inline constexpr std::array all_data_types{DataType::f64,    DataType::f32,    DataType::f16, DataType::bf16,
+                                           DataType::f8e4m3, DataType::f8e5m2, DataType::i8,  DataType::u8,
+                                           DataType::i16,    DataType::u16,    DataType::i32, DataType::u32,
+                                           DataType::i64,    DataType::u64};
+inline constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::min, Reduction::max,
+                                           Reduction::avg};
 
 constexpr size_t size_of(DataType type) noexcept {
   switch (type) {
-    case DataType::f32:
-      return 4;
     case DataType::f64:
-      return 8;
-    case DataType::i32:
-      return 4;
     case DataType::i64:
+    case DataType::u64:
       return 8;
+    case DataType::f32:
+    case DataType::i32:
+    case DataType::u32:
+      return 4;
+    case DataType::f16:
+    case DataType::bf16:
+    case DataType::i16:
+    case DataType::u16:
+      return 2;
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:
+    case DataType::i8:
+    case DataType::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr std::string_view name_of(DataType type) noexcept {
   switch (type) {
-    case DataType::f32:
-      return "f32";
     case DataType::f64:
       return "f64";
+    case DataType::f32:
+      return "f32";
+    case DataType::f16:
+      return "f16";
+    case DataType::bf16:
+      return "bf16";
+    case DataType::f8e4m3:
+      return "f8e4m3";
+    case DataType::f8e5m2:
+      return "f8e5m2";
+    case DataType::i8:
+      return "i8";
+    case DataType::u8:
+      return "u8";
+    case DataType::i16:
+      return "i16";
+    case DataType::u16:
+      return "u16";
     case DataType::i32:
       return "i32";
+    case DataType::u32:
+      return "u32";
     case DataType::i64:
       return "i64";
+    case DataType::u64:
+      return "u64";
   }
   return "?";
 }
@@ -76,13 +117,33 @@ constexpr std::string_view name_of(Reduction reduction) noexcept {
 template <class T>
 struct DataTypeOf;
 template <>
+struct DataTypeOf<double> : std::integral_constant<DataType, DataType::f64> {};
+template <>
 struct DataTypeOf<float> : std::integral_constant<DataType, DataType::f32> {};
 template <>
-struct DataTypeOf<double> : std::integral_constant<DataType, DataType::f64> {};
+struct DataTypeOf<float16> : std::integral_constant<DataType, DataType::f16> {};
+template <>
+struct DataTypeOf<bfloat16> : std::integral_constant<DataType, DataType::bf16> {};
+template <>
+struct DataTypeOf<float8_e4m3> : std::integral_constant<DataType, DataType::f8e4m3> {};
+template <>
+struct DataTypeOf<float8_e5m2> : std::integral_constant<DataType, DataType::f8e5m2> {};
+template <>
+struct DataTypeOf<int8_t> : std::integral_constant<DataType, DataType::i8> {};
+template <>
+struct DataTypeOf<uint8_t> : std::integral_constant<DataType, DataType::u8> {};
+template <>
+struct DataTypeOf<int16_t> : std::integral_constant<DataType, DataType::i16> {};
+template <>
+struct DataTypeOf<uint16_t> : std::integral_constant<DataType, DataType::u16> {};
 template <>
 struct DataTypeOf<int32_t> : std::integral_constant<DataType, DataType::i32> {};
 template <>
+struct DataTypeOf<uint32_t> : std::integral_constant<DataType, DataType::u32> {};
+template <>
 struct DataTypeOf<int64_t> : std::integral_constant<DataType, DataType::i64> {};
+template <>
+struct DataTypeOf<uint64_t> : std::integral_constant<DataType, DataType::u64> {};
 
 template <class T>
 concept Element = requires {

@@ -10,28 +10,48 @@
 
 namespace rondo::test {
 
-/// Element i of rank r. Small integers, so that sums over few ranks are exact in any order; a shifted,
-/// swapped or doubly added chunk changes them. Products stay small; integer averages start near the type's
-/// limit, where a sum in the type itself would wrap.
+/// Exact results are formed wide, integers modulo the type's range.
+__extension__ using int128 = __int128;
+template <class T>
+using Exact = std::conditional_t<std::is_integral_v<T>, int128, double>;
+
+template <class T>
+Exact<T> exact(T value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return Exact<T>(value);
+  else
+    return double(float(value));
+}
+
+/// Rounded once.
+template <class T>
+T rounded(Exact<T> value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return T(value);
+  else
+    return T(float(value));
+}
+
+/// Element i of rank r. Small integers (8-bit floats round some, unsigned types wrap the negative ones), so
+/// that sums over few ranks are exact in the accumulator in any order; a shifted, swapped or doubly added
+/// chunk changes them. Products stay small; integer averages start near the type's limit, where a sum in the
+/// type itself would wrap.
 template <class T>
 T element(Rank rank, uint64_t i, Reduction reduction) {
   const uint64_t hash = ((i + 1) * 2654435761u + (rank + 1) * 0x85ebca6bu) >> 5;
-  if (reduction == Reduction::prod) return T(int64_t(hash % 3) == 0 ? -2 : 1);
-  if (reduction == Reduction::avg && std::is_integral_v<T>)
-    return T(std::numeric_limits<T>::max() - T(hash % 61));
-  return T(int64_t(hash % 61) - 30);
+  if (reduction == Reduction::prod) return rounded<T>(hash % 3 != 0 ? 1 : std::is_unsigned_v<T> ? 2 : -2);
+  if constexpr (std::is_integral_v<T>) {
+    if (reduction == Reduction::avg) return T(std::numeric_limits<T>::max() - T(hash % 61));
+  }
+  return rounded<T>(Exact<T>(hash % 61) - 30);
 }
-
-__extension__ using int128 = __int128;
-template <class T>
-using Exact = std::conditional_t<std::is_floating_point_v<T>, double, int128>;
 
 /// The reduction of element i over all ranks.
 template <class T>
 T reduced(uint32_t world, uint64_t i, Reduction reduction) {
-  Exact<T> result = Exact<T>(element<T>(0, i, reduction));
+  Exact<T> result = exact(element<T>(0, i, reduction));
   for (Rank rank = 1; rank < world; rank++) {
-    const auto x = Exact<T>(element<T>(rank, i, reduction));
+    const auto x = exact(element<T>(rank, i, reduction));
     switch (reduction) {
       case Reduction::sum:
       case Reduction::avg:
@@ -48,8 +68,8 @@ T reduced(uint32_t world, uint64_t i, Reduction reduction) {
         break;
     }
   }
-  // The sum is exact in T here, so one rounding of the quotient is what a division in T gives.
-  return reduction == Reduction::avg ? T(result / Exact<T>(world)) : T(result);
+  // The sum is exact, so the quotient is rounded once whether it is formed in T or wider.
+  return rounded<T>(reduction == Reduction::avg ? result / Exact<T>(world) : result);
 }
 
 /// `count` elements that start `offset` bytes past an aligned address, between guards that must stay as they

@@ -1,6 +1,7 @@
 #include "cli/bench/data.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -15,12 +16,40 @@ int64_t small_integer(uint64_t i, Rank rank, uint32_t round, Reduction reduction
   return int64_t(hash >> 27) - 15;
 }
 
+__extension__ using Int128 = __int128;
+
+// Rounded once, or for integers truncated, and then modulo the type's range.
+template <class T>
+T element_of(double value) {
+  if constexpr (std::is_integral_v<T>)
+    return T(static_cast<Int128>(std::fmod(value, 0x1p64)));
+  else if constexpr (std::is_floating_point_v<T>)
+    return T(value);
+  else
+    return T(float(value));
+}
+
+template <class T>
+double number_of(T value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return double(value);
+  else
+    return double(float(value));
+}
+
+// What a rank holds: that integer, where T has no sign from 0 on, factors without theirs. f8e5m2 rounds some.
+template <class T>
+T contribution(uint64_t i, Rank rank, uint32_t round, Reduction reduction) {
+  int64_t number = small_integer(i, rank, round, reduction);
+  if (std::is_unsigned_v<T>) number = reduction == Reduction::prod ? std::abs(number) : number + 15;
+  return element_of<T>(double(number));
+}
+
 template <class T>
 T reduced(uint64_t i, uint32_t world, uint32_t round, Reduction reduction) {
-  using Exact = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-  auto result = Exact(small_integer(i, 0, round, reduction));
+  double result = number_of(contribution<T>(i, 0, round, reduction));
   for (Rank rank = 1; rank < world; rank++) {
-    const auto x = Exact(small_integer(i, rank, round, reduction));
+    const double x = number_of(contribution<T>(i, rank, round, reduction));
     switch (reduction) {
       case Reduction::sum:
       case Reduction::avg:
@@ -37,8 +66,8 @@ T reduced(uint64_t i, uint32_t world, uint32_t round, Reduction reduction) {
         break;
     }
   }
-  // The sum is exact, so the quotient is rounded once whether it is formed in T or wider.
-  return T(reduction == Reduction::avg ? result / Exact(world) : result);
+  // Sum and product are exact, so the quotient is rounded once whether it is formed in T or wider.
+  return element_of<T>(reduction == Reduction::avg ? result / world : result);
 }
 
 Rank owner_of(uint64_t i, uint64_t count, uint32_t world) {
@@ -54,9 +83,9 @@ T expected(uint64_t i, const BenchOptions& o, uint64_t count, uint32_t world, ui
     case Operation::reduce_scatter:
       return reduced<T>(i, world, round, o.reduction);
     case Operation::all_gather:
-      return T(small_integer(i, owner_of(i, count, world), round, o.reduction));
+      return contribution<T>(i, owner_of(i, count, world), round, o.reduction);
     case Operation::broadcast:
-      return T(small_integer(i, o.root, round, o.reduction));
+      return contribution<T>(i, o.root, round, o.reduction);
     case Operation::barrier:
       break;
   }
@@ -67,14 +96,34 @@ T expected(uint64_t i, const BenchOptions& o, uint64_t count, uint32_t world, ui
 template <class Body>
 auto with_type(DataType type, Body body) {
   switch (type) {
-    case DataType::f32:
-      return body(float());
     case DataType::f64:
       return body(double());
+    case DataType::f32:
+      return body(float());
+    case DataType::f16:
+      return body(float16());
+    case DataType::bf16:
+      return body(bfloat16());
+    case DataType::f8e4m3:
+      return body(float8_e4m3());
+    case DataType::f8e5m2:
+      return body(float8_e5m2());
+    case DataType::i8:
+      return body(int8_t());
+    case DataType::u8:
+      return body(uint8_t());
+    case DataType::i16:
+      return body(int16_t());
+    case DataType::u16:
+      return body(uint16_t());
     case DataType::i32:
       return body(int32_t());
+    case DataType::u32:
+      return body(uint32_t());
     case DataType::i64:
       return body(int64_t());
+    case DataType::u64:
+      return body(uint64_t());
   }
   return body(float());
 }
@@ -85,7 +134,7 @@ void fill(std::byte* target, const Extent& extent, DataType type, Reduction redu
           uint32_t round) {
   with_type(type, [&](auto zero) {
     for (uint64_t i = 0; i < extent.count; i++) {
-      const auto value = decltype(zero)(small_integer(extent.first + i, rank, round, reduction));
+      const auto value = contribution<decltype(zero)>(extent.first + i, rank, round, reduction);
       std::memcpy(target + i * sizeof value, &value, sizeof value);
     }
   });
@@ -97,9 +146,9 @@ uint64_t count_wrong(const std::byte* result, const Extent& extent, const BenchO
     using T = decltype(zero);
     uint64_t wrong = 0;
     for (uint64_t i = 0; i < extent.count; i++) {
-      T value;
-      std::memcpy(&value, result + i * sizeof value, sizeof value);
-      wrong += !(value == expected<T>(extent.first + i, options, count, world, round));
+      // By their bits: a product of 8-bit floats may be NaN.
+      const T right = expected<T>(extent.first + i, options, count, world, round);
+      wrong += std::memcmp(result + i * sizeof right, &right, sizeof right) != 0;
     }
     return wrong;
   });

@@ -1,5 +1,6 @@
 #include "cli/bench/options.hpp"
 
+#include <array>
 #include <map>
 
 namespace rondo::bench {
@@ -13,8 +14,8 @@ const std::map<std::string, Operation> operations{{"all_reduce", Operation::all_
 const std::map<std::string, Placement> placements{
     {"only", Placement::in_place}, {"no", Placement::out_of_place}, {"both", Placement::both}};
 
-template <class T>
-std::map<std::string, T> by_name(std::initializer_list<T> values) {
+template <class T, size_t n>
+std::map<std::string, T> by_name(const std::array<T, n>& values) {
   std::map<std::string, T> names;
   for (const T value : values) names.emplace(std::string(name_of(value)), value);
   return names;
@@ -112,11 +113,8 @@ void add_options(CLI::App& app, BenchOptions& o) {
   app.add_option("-f,--factor", o.factor, "each size is so many times the one before")
       ->check(CLI::Range(1.01, 1e6))
       ->capture_default_str();
-  add_choice(app, "--type", o.type, by_name({DataType::f32, DataType::f64, DataType::i32, DataType::i64}),
-             "element type (f32)");
-  add_choice(app, "--op", o.reduction,
-             by_name({Reduction::sum, Reduction::prod, Reduction::min, Reduction::max, Reduction::avg}),
-             "reduction (sum)");
+  add_choice(app, "--type", o.type, by_name(all_data_types), "element type (f32)");
+  add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
   app.add_option("--transport", o.transport, "what carries the data")
       ->check(CLI::IsMember({"auto", "tcp"}))
