@@ -20,7 +20,7 @@ using schedule::Operation;
 
 // How long a broken link waits for the control plane to say which rank is the cause: a neighbour may have
 // closed only because it had learnt of the failure first.
-constexpr milliseconds verdict_time{500};
+constexpr milliseconds verdict_time{250};
 
 engine::Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
   engine::Call call{.operation = operation, .algorithm = engine::select(operation)};
