@@ -29,7 +29,7 @@ inline constexpr size_t most_slots = 64;
 // slots.
 inline constexpr size_t preamble_bytes = 64;
 
-/// All shared atomics; docs/memory-model.md lists writer, reader and order of each.
+/// All shared atomics; each comment says which side writes it, the other side only reads.
 struct Header {
   uint64_t magic, epoch;
   uint32_t rank, world;
