@@ -133,7 +133,11 @@ Address remote_address(int socket) { return address_from(socket, ::getpeername);
 Result<Descriptor> make_socket(const Address& address) {
   Descriptor socket(::socket(address.data()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return refusal("make a socket for", address);
-  if (is_tcp(address)) set(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  if (!is_tcp(address)) return socket;
+  set(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  // For those who dial, too: a connection that was given a root's port as its own, or one of an earlier job
+  // that lingers in TIME_WAIT, must not keep the listener out.
+  set(socket.get(), SOL_SOCKET, SO_REUSEADDR);
   return socket;
 }
 
@@ -143,8 +147,6 @@ Result<Descriptor> listen_on(const Address& address, int* cause) {
     if (cause) *cause = errno;
     return socket;
   }
-  // Connections of an earlier job that linger in TIME_WAIT must not block its successor.
-  if (is_tcp(address)) set(socket->get(), SOL_SOCKET, SO_REUSEADDR);
   if (::bind(socket->get(), address.data(), socklen_t(address.size())) == 0 &&
       ::listen(socket->get(), 4096) == 0)
     return socket;

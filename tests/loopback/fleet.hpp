@@ -1,6 +1,7 @@
 // Ranks as threads of one process, each with a Job of its own; what their handlers were told, and when.
 #pragma once
 #include <dirent.h>
+#include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -127,10 +128,52 @@ inline std::vector<Seat> join_all(uint32_t world, const std::string& root, doubl
 
 inline std::string unix_root() { return "unix:@rondo-test-" + std::to_string(bootstrap::random_number()); }
 
-/// Free a moment ago.
-inline uint16_t free_port(const std::string& ip = "127.0.0.1") {
-  auto listener = bootstrap::listen_on(bootstrap::tcp_address(asio::ip::make_address(ip), 0));
-  return listener ? bootstrap::port_of(bootstrap::local_address(listener->get())) : uint16_t(0);
+inline bool has_ipv6() {
+  return bool(bootstrap::listen_on(bootstrap::tcp_address(asio::ip::address_v6::loopback(), 0)));
+}
+
+inline void check_joined(std::vector<Seat>& seats) {
+  for (size_t rank = 0; rank < seats.size(); ++rank) {
+    CAPTURE(rank);
+    if (seats[rank].error) MESSAGE(seats[rank].error->message);
+    REQUIRE(seats[rank].job);
+    CHECK(seats[rank].job->rank() == rank);
+    CHECK(seats[rank].job->world() == seats.size());
+    CHECK(seats[rank].job->local_world() == seats.size());
+    CHECK(seats[rank].job->epoch() == seats[0].job->epoch());
+  }
+}
+
+inline std::vector<Seat> up(uint32_t world) {
+  auto seats = join_all(world, unix_root());
+  check_joined(seats);
+  return seats;
+}
+
+/// A byte each way proves that both ends are of the same connection.
+inline void check_talk(int left, int right, char byte) {
+  REQUIRE(left >= 0);
+  REQUIRE(right >= 0);
+  for (const auto& [from, to] : {std::pair(left, right), std::pair(right, left)}) {
+    REQUIRE(::send(from, &byte, 1, MSG_NOSIGNAL) == 1);
+    char got = 0;
+    const auto deadline = deadline_after(milliseconds(2000));
+    while (::recv(to, &got, 1, MSG_DONTWAIT) != 1 && Clock::now() < deadline)
+      std::this_thread::sleep_for(milliseconds(1));
+    CHECK(got == byte);
+    ++byte;
+  }
+}
+
+/// Free a moment ago, in both families, and outside the ephemeral range: no connection takes it meanwhile.
+inline uint16_t free_port() {
+  const asio::ip::address everywhere =
+      has_ipv6() ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::address_v4::any();
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const auto port = uint16_t(15000 + bootstrap::random_number() % 15000);
+    if (bootstrap::listen_on(bootstrap::tcp_address(everywhere, port))) return port;
+  }
+  return 0;
 }
 
 inline std::vector<int> open_descriptors() {

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -17,33 +18,6 @@ using namespace rondo::test;
 
 namespace {
 
-void check_joined(std::vector<Seat>& seats) {
-  for (size_t rank = 0; rank < seats.size(); ++rank) {
-    CAPTURE(rank);
-    if (seats[rank].error) MESSAGE(seats[rank].error->message);
-    REQUIRE(seats[rank].job);
-    CHECK(seats[rank].job->rank() == rank);
-    CHECK(seats[rank].job->world() == seats.size());
-    CHECK(seats[rank].job->local_world() == seats.size());
-    CHECK(seats[rank].job->epoch() == seats[0].job->epoch());
-  }
-}
-
-// A byte each way proves that both ends are of the same connection.
-void check_talk(int left, int right, char byte) {
-  REQUIRE(left >= 0);
-  REQUIRE(right >= 0);
-  for (const auto& [from, to] : {std::pair(left, right), std::pair(right, left)}) {
-    REQUIRE(::send(from, &byte, 1, MSG_NOSIGNAL) == 1);
-    char got = 0;
-    const auto deadline = deadline_after(milliseconds(2000));
-    while (::recv(to, &got, 1, MSG_DONTWAIT) != 1 && Clock::now() < deadline)
-      std::this_thread::sleep_for(milliseconds(1));
-    CHECK(got == byte);
-    ++byte;
-  }
-}
-
 void check_every_connection(std::vector<Seat>& seats) {
   for (size_t a = 0; a < seats.size(); ++a)
     for (size_t b = 0; b < seats.size(); ++b)
@@ -52,12 +26,6 @@ void check_every_connection(std::vector<Seat>& seats) {
   for (Rank a = 0; a < seats.size(); ++a)
     for (Rank b = a + 1; b < seats.size(); ++b)
       check_talk(seats[a].handler->socket({b, 0}), seats[b].handler->socket({a, 0}), char('a' + a));
-}
-
-std::vector<Seat> up(uint32_t world) {
-  auto seats = join_all(world, unix_root());
-  check_joined(seats);
-  return seats;
 }
 
 // An IPv4 address of this machine that is not loopback, or nothing.
@@ -81,8 +49,6 @@ std::string own_name() {
   ::freeaddrinfo(list);
   return name;
 }
-
-bool has_ipv6() { return free_port("::1") != 0; }
 
 }  // namespace
 
@@ -123,7 +89,7 @@ TEST_CASE("job: ranks meet over every kind of root and connect both ways") {
 
 TEST_CASE("job: over IPv6") {
   if (!has_ipv6()) SKIP_TEST("no IPv6 loopback on this machine");
-  auto seats = join_all(3, "[::1]:" + std::to_string(free_port("::1")));
+  auto seats = join_all(3, "[::1]:" + std::to_string(free_port()));
   check_joined(seats);
   check_every_connection(seats);
 }
@@ -263,6 +229,7 @@ TEST_CASE("job: different world sizes are told to both sides") {
   auto seats = join_all({options_for(0, 3, root), options_for(1, 4, root)});
   for (Seat& seat : seats) {
     REQUIRE(seat.error);
+    CAPTURE(seat.error->message);
     CHECK(seat.error->code == ErrorCode::invalid_argument);
     CHECK(contains(seat.error->message, "rank 1 (pid"));
     CHECK(contains(seat.error->message, "as one of 4 ranks, rank 0 (pid"));
@@ -281,6 +248,26 @@ TEST_CASE("job: an address in use is an error that says what to do") {
   CHECK(contains(seat.error->message, "127.0.0.1:" + std::to_string(port)));
   CHECK(contains(seat.error->message, "another process uses it"));
   CHECK(seat.took.count() < 2.0);
+}
+
+TEST_CASE("job: a connection that lingers at the root's port does not keep rank 0 out") {
+  const auto target = bootstrap::listen_on_loopback();
+  REQUIRE(target.ok());
+  const auto port = free_port();
+  const auto here = bootstrap::tcp_address(asio::ip::address_v4::loopback(), port);
+  const auto there = bootstrap::local_address(target->get());
+  {
+    const auto dialled = bootstrap::make_socket(here);
+    REQUIRE(dialled.ok());
+    REQUIRE(::bind(dialled->get(), here.data(), socklen_t(here.size())) == 0);
+    ::connect(dialled->get(), there.data(), socklen_t(there.size()));
+    pollfd accepted{target->get(), POLLIN, 0};
+    REQUIRE(::poll(&accepted, 1, 5000) == 1);
+    CHECK(bootstrap::listen_on(here).ok());  // while it lives
+    ::shutdown(dialled->get(), SHUT_WR);     // first: TIME_WAIT is on this side
+    CHECK(bool(bootstrap::accept_from(target->get())));
+  }
+  CHECK(bootstrap::listen_on(here).ok());
 }
 
 TEST_CASE("job: without a secret other machines are out of bounds") {
@@ -302,11 +289,12 @@ TEST_CASE(
   if (network_address().empty() || own_name().empty()) SKIP_TEST("no network address with a name");
   // A name makes rank 0 listen everywhere; this machine's own, as a number, is the nearest to another
   // machine.
-  const std::string port = ":" + std::to_string(free_port("0.0.0.0"));
+  const std::string port = ":" + std::to_string(free_port());
   auto seats = join_all({options_for(0, 3, own_name() + port), options_for(1, 3, "127.0.0.1" + port),
                          options_for(2, 3, network_address() + port)});
   for (Seat& seat : seats) {
     REQUIRE(seat.error);
+    CAPTURE(seat.error->message);
     CHECK(seat.error->code == ErrorCode::invalid_argument);
     CHECK(contains(seat.error->message, "rank 1 (pid"));
     CHECK(contains(seat.error->message, "rank 2 (pid"));
@@ -315,121 +303,9 @@ TEST_CASE(
 
 TEST_CASE("job: over the network's address, listeners are there and not on loopback") {
   if (network_address().empty()) SKIP_TEST("no network address");
-  auto seats = join_all(3, network_address() + ":" + std::to_string(free_port("0.0.0.0")));
+  auto seats = join_all(3, network_address() + ":" + std::to_string(free_port()));
   check_joined(seats);
   for (const auto& listener : tcp_listeners())
     CHECK(bootstrap::ip_of(listener).to_string() == network_address());
   check_every_connection(seats);
-}
-
-TEST_CASE("job: leaving is no failure, and a rank that left is named when it is needed") {
-  auto seats = up(4);
-  seats[2].job.reset();
-  std::this_thread::sleep_for(milliseconds(100));
-  for (const Rank rank : {0u, 1u, 3u}) {
-    CHECK(seats[rank].handler->failures() == 0);
-    seats[rank].job->connect(2, 0);
-    const auto error = seats[rank].handler->link_error({2, 0}, milliseconds(2000));
-    REQUIRE(error);
-    CHECK(error->code == ErrorCode::peer_lost);
-    CHECK(error->peer == 2u);
-    CHECK(contains(error->message, "rank 2"));
-  }
-  // The others still reach each other, both ways.
-  seats[3].job->connect(1, 0);
-  check_talk(seats[1].handler->socket({3, 0}), seats[3].handler->socket({1, 0}), 'x');
-  seats[0].job.reset();
-  seats[1].job->connect(3, 1);
-  check_talk(seats[1].handler->socket({3, 1}), seats[3].handler->socket({1, 1}), 'x');
-  CHECK(seats[1].handler->failures() == 0);
-  CHECK(seats[3].handler->failures() == 0);
-}
-
-TEST_CASE("job: what one rank announces reaches all others, once, with its name") {
-  for (const Rank speaker : {0u, 2u}) {
-    auto seats = up(4);
-    seats[speaker].job->announce({ErrorCode::timeout, "the sum is late", Rank(3)});
-    for (Rank rank = 0; rank < 4; ++rank) {
-      if (rank == speaker) continue;
-      const auto failure = seats[rank].handler->failure();
-      REQUIRE(failure);
-      CHECK(failure->code == ErrorCode::timeout);
-      CHECK(failure->peer == 3u);
-      CHECK(contains(failure->message, "rank " + std::to_string(speaker) + " (pid "));
-      CHECK(contains(failure->message, "reported: the sum is late"));
-    }
-    seats[speaker].job.reset();
-    std::this_thread::sleep_for(milliseconds(50));
-    for (Rank rank = 0; rank < 4; ++rank) CHECK(seats[rank].handler->failures() == (rank == speaker ? 0 : 1));
-  }
-}
-
-TEST_CASE("job: an announcement made just before the end still arrives") {
-  auto seats = up(3);
-  seats[1].job->announce({ErrorCode::aborted, "last words"});
-  seats[1].job.reset();
-  for (const Rank rank : {0u, 2u}) {
-    const auto failure = seats[rank].handler->failure();
-    REQUIRE(failure);
-    CHECK(failure->peer == 1u);
-    CHECK(contains(failure->message, "last words"));
-  }
-}
-
-TEST_CASE("job: destruction is quick, also while connecting, and the handler is silent afterwards") {
-  auto seats = up(3);
-  for (uint16_t lane = 0; lane < 50; ++lane) {
-    seats[0].job->connect(2, lane);
-    seats[2].job->connect(1, lane);
-  }
-  const auto start = Clock::now();
-  for (Seat& seat : seats) {
-    seat.job.reset();
-    seat.handler.reset();  // ASan would see a late call
-  }
-  CHECK(std::chrono::duration<double>(Clock::now() - start).count() < 1.0);
-  std::this_thread::sleep_for(milliseconds(100));
-}
-
-TEST_CASE("job: two hundred jobs one after another at one address leave no descriptor behind") {
-  const auto service = bootstrap::Service::instance();
-  for (const std::string& root : {unix_root(), "127.0.0.1:" + std::to_string(free_port())}) {
-    const auto cycle = [&](Seat& seat, Rank rank) {
-      join(seat, options_for(rank, 2, root));
-      if (!seat.job) return;
-      seat.job->connect(1 - rank, 0);
-      seat.handler->socket({1 - rank, 0});
-      seat = Seat();
-    };
-    size_t before = 0;
-    for (int i = 0; i < 200; ++i) {
-      Seat zero, one;
-      std::thread other([&] { cycle(one, 1); });
-      cycle(zero, 0);
-      other.join();
-      if (zero.error) FAIL(zero.error->message);
-      if (one.error) FAIL(one.error->message);
-      if (i == 0) before = open_descriptors().size();
-    }
-    CHECK(open_descriptors().size() == before);
-  }
-}
-
-TEST_CASE("job: each rank makes its jobs at its own pace") {
-  // No barrier between the rounds: a quick rank joins the next job while a slow one still leaves the last.
-  const std::string root = unix_root();
-  constexpr uint32_t world = 4;
-  std::vector<std::string> errors(world);
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < world; ++rank)
-    threads.emplace_back([&, rank] {
-      for (int i = 0; i < 30 && errors[rank].empty(); ++i) {
-        Seat seat;
-        join(seat, options_for(rank, world, root));
-        if (seat.error) errors[rank] = seat.error->message;
-        if ((i + int(rank)) % 3 == 0) std::this_thread::sleep_for(milliseconds(3));
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  for (const auto& error : errors) CHECK(error == "");
 }
