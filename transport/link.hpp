@@ -15,6 +15,7 @@ namespace rondo {
 struct LinkCaps {
   uint32_t slot_bytes = 0;  // largest block that acquire gives and peek shows, agreed by both ends
   uint16_t slots = 0;       // blocks that can be committed and not yet released; window <= slots - 1
+  uint32_t readers = 1;     // of every block; it is free again when all have released it
 };
 
 struct View {
@@ -73,6 +74,10 @@ class Fabric {
   // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
   // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;
+  // One writer, many readers: what this rank publishes to all other ranks of the communicator, and where it
+  // reads what `peer` publishes. Null where the ranks cannot all see one memory; the same on every rank.
+  virtual Tx* publication() noexcept { return nullptr; }
+  virtual Rx* publication_of(Rank) noexcept { return nullptr; }
   // The driver is about to sleep (true): it must try its links once more before it does; or is awake again
   // (false).
   virtual void arm(bool asleep) noexcept = 0;
