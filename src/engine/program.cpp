@@ -62,7 +62,7 @@ class Lowering {
 
 Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape) {
   Lowering lowering;
-  for (const Action& action : schedule::fuse(schedule::steps_of(schedule, rank, shape))) lowering.add(action);
+  for (const Action& action : schedule::fuse(schedule::steps_of(schedule, rank, shape), schedule::Publications::no)) lowering.add(action);
   Program program = lowering.take();
   program.chunks = schedule.chunks(shape);
   return program;
