@@ -108,6 +108,19 @@ class Communicator {
                           const CallOptions& call = {});
   Result<void> broadcast(void* data, size_t count, DataType type, Rank root, const CallOptions& call = {});
 
+  // ---- More communicators, from the ranks of this one. Every rank must call, in the same order as its other
+  // operations. Each has links and a state of its own: operations on it and on this one need no common order,
+  // may run at once from different threads, and either may be destroyed first. A failure of one is none of
+  // the other; but the death of a process fails every communicator that it is in.
+
+  /// The ranks that give the same color become a communicator, ordered by key, then by their rank here. A
+  /// rank without a color is in none and gets nothing. Waits for the others of its color at most the init
+  /// timeout. Errors: those of an operation, and of create(); the latter do not fail this communicator.
+  Result<std::optional<Communicator>> split(std::optional<uint32_t> color, int64_t key = 0,
+                                            const CallOptions& call = {});
+  /// The same ranks in the same order once more.
+  Result<Communicator> duplicate(const CallOptions& call = {});
+
   // ---- Asynchronous: the same operations, which return at once; see Work. What is wrong with the arguments
   // is an error of the call and nothing is sent; everything else is the Work's. Blocking and asynchronous
   // operations of a communicator run in the order of their calls, one at a time, and any number may wait for

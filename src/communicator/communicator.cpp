@@ -12,6 +12,7 @@
 #include "communicator/operations.hpp"
 #include "communicator/pending.hpp"
 #include "communicator/runner.hpp"
+#include "communicator/split.hpp"
 #include "engine/engine.hpp"
 #include "transport/tcp/fabric.hpp"
 
@@ -32,13 +33,13 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 // runs the engine; failure_ and waiter_ may be touched by any thread.
 class Communicator::State final : bootstrap::Handler {
  public:
-  static Result<std::unique_ptr<State>> join(const Options& options) {
+  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
     auto service = start_service();
     if (!service) return service.error();
-    auto job = bootstrap::Job::join(options, *service, *state);
+    auto job = bootstrap::Job::join(options, *service, *state, {}, meeting);
     if (!job) return job.error();
     state->start(std::move(*job), **service);
     return state;
@@ -73,13 +74,27 @@ class Communicator::State final : bootstrap::Handler {
     return Work(std::move(pending));
   }
 
+  // A place to meet for a part of this communicator that this rank leads.
+  Result<bootstrap::Meeting> meet() const { return job_->meet(); }
+
+  // Not collective over this communicator but over the part.
+  Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const {
+    Options options = options_;
+    options.rank = part.rank;
+    options.world = uint32_t(part.members.size());
+    options.root = meeting.root;
+    meeting.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
+    return join(options, meeting);
+  }
+
   void abort() noexcept {
     runner_->spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
   }
 
  private:
   State(const Options& options, std::unique_ptr<engine::Waiter> waiter)
-      : rank_(*options.rank),
+      : options_(options),
+        rank_(*options.rank),
         timeout_(*options.timeout),
         waiter_(std::move(waiter)),
         fabric_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
@@ -105,6 +120,7 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->ring();
   }
 
+  Options options_;  // complete
   Rank rank_;
   milliseconds timeout_;
   engine::Failure failure_;
@@ -147,6 +163,41 @@ Result<void> Communicator::run(const engine::Call& call, const CallOptions& opti
 Result<Work> Communicator::submit(const engine::Call& call, const CallOptions& options) {
   if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
   return state_->submit(call, options);
+}
+
+Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> color, int64_t key,
+                                                        const CallOptions& options) {
+  const auto exchange = [&](auto& all) {
+    using Record = std::remove_reference_t<decltype(all[0])>;
+    const auto* own = all.data() + rank();
+    return all_gather(own, all.data(), all.size() * sizeof(Record), DataType::u8, options);
+  };
+  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
+  std::vector<Choice> choices(world());
+  choices[rank()] = choice_of(color, key);
+  if (auto done = exchange(choices); !done) return done.error();
+
+  const Part part = color ? part_of(choices, rank()) : Part{};
+  const bool leads = part.members.size() > 1 && part.rank == 0;
+  Result<bootstrap::Meeting> meeting = bootstrap::Meeting{};
+  if (leads) meeting = state_->meet();
+  std::vector<Invitation> invitations(world());
+  if (leads) invitations[rank()] = invitation_to(meeting);
+  if (auto done = exchange(invitations); !done) return done.error();
+
+  if (!color) return std::optional<Communicator>();
+  const Rank leader = part.members[0];
+  if (!leads && part.members.size() > 1) meeting = accept(invitations[leader], leader);
+  if (!meeting) return meeting.error();
+  auto state = state_->join_part(part, std::move(*meeting));
+  if (!state) return state.error();
+  return std::optional(Communicator(std::move(*state)));
+}
+
+Result<Communicator> Communicator::duplicate(const CallOptions& options) {
+  auto all = split(0, 0, options);
+  if (!all) return all.error();
+  return std::move(**all);
 }
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }

@@ -22,12 +22,8 @@ void Operations::run(Operation& operation) {
 void Operations::submit(Operation& operation) {
   const Lock lock(mutex_);
   const bool first = front_ == nullptr;
-  const bool hurried = operation.deadline < earliest_.load(std::memory_order_relaxed);
   push(operation);
-  if (first)
-    pass_on();
-  else if (hurried)
-    driver_.ring();  // whoever sleeps must wake earlier now
+  if (first) pass_on();
 }
 
 bool Operations::wait(Operation& operation, TimePoint until) {
@@ -54,8 +50,10 @@ void Operations::push(Operation& operation) {
     earliest_.store(operation.deadline, std::memory_order_relaxed);
   } else {
     back_->next = &operation;
-    if (operation.deadline < earliest_.load(std::memory_order_relaxed))
+    if (operation.deadline < earliest_.load(std::memory_order_relaxed)) {
       earliest_.store(operation.deadline, std::memory_order_relaxed);
+      driver_.ring();  // whoever sleeps must wake earlier now
+    }
   }
   back_ = &operation;
 }

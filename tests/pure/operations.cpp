@@ -202,7 +202,12 @@ TEST_CASE("operations: a deadline that passes in the queue is kept by whoever dr
       blocked = std::async(std::launch::async, [&] { operations.run(first); });
       until([&] { return driver.sleepers == 1; });
     }
-    operations.submit(hurried);
+    std::future<void> also_blocked;
+    if (by_service)
+      operations.submit(hurried);
+    else
+      also_blocked = std::async(std::launch::async, [&] { operations.run(hurried); });
+    std::this_thread::sleep_for(milliseconds(20));
     operations.submit(last);
     if (by_service) {
       CHECK(operations.serve().at == hurried.deadline);
@@ -210,6 +215,7 @@ TEST_CASE("operations: a deadline that passes in the queue is kept by whoever dr
       until([&] { return operations.serve().kind == Kind::nothing; });
     } else {
       blocked.get();
+      also_blocked.get();
       if (!last.ended) CHECK(operations.serve().kind == Kind::nothing);
     }
     CHECK(Clock::now() - began < milliseconds(1000));
