@@ -1,6 +1,7 @@
 #include "communicator/attendant.hpp"
 
 #include <asio/post.hpp>
+#include <new>
 #include <utility>
 
 namespace rondo {
@@ -19,8 +20,13 @@ Attendant::Attendant(asio::io_context& context, std::shared_ptr<Operations> oper
       descriptor_(context),
       timer_(context) {}
 
-void Attendant::call() {
-  asio::post(context_, [self = shared_from_this()] { self->attend(); });
+bool Attendant::call() noexcept {
+  try {
+    asio::post(context_, [self = shared_from_this()] { self->attend(); });
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Attendant::stop() {

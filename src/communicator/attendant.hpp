@@ -19,8 +19,8 @@ class Attendant : public std::enable_shared_from_this<Attendant> {
  public:
   Attendant(asio::io_context& context, std::shared_ptr<Operations> operations,
             std::shared_ptr<engine::Waiter> waiter);
-  /// Any thread.
-  void call();
+  /// Any thread. False: there is no memory left for it.
+  bool call() noexcept;
   /// Any thread, once the operations are closed: lets go of the waiter soon.
   void stop();
 

@@ -95,8 +95,8 @@ void Operations::drop_late() {
 void Operations::pass_on() {
   if (waiting_ > 0)
     changed_.notify_all();
-  else if (!std::exchange(called_, true))
-    driver_.call_service();
+  else if (!called_)
+    called_ = driver_.call_service();  // without it, whoever waits next drives
 }
 
 bool Operations::await(Lock& lock, Operation& operation, TimePoint until) {

@@ -46,8 +46,8 @@ class Driver {
 
   /// Any thread; wakes a sleep, or makes the next one return at once.
   virtual void ring() = 0;
-  /// Any thread, under the FIFO's lock: the service thread shall call serve().
-  virtual void call_service() = 0;
+  /// Any thread, under the FIFO's lock: the service thread shall call serve(). False: it cannot be called.
+  virtual bool call_service() noexcept = 0;
 
  protected:
   ~Driver() = default;

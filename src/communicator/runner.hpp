@@ -32,7 +32,7 @@ class Runner final : public Driver {
   void sleep(TimePoint until) override { parts_->waiter.sleep(until); }
   Error too_late(const Operation& operation) override;
   void ring() override { parts_->waiter.ring(); }
-  void call_service() override { parts_->attendant.call(); }
+  bool call_service() noexcept override { return parts_->attendant.call(); }
 
  private:
   engine::Progress pass(Operation& operation);

@@ -177,6 +177,7 @@ TEST_CASE("split: the failure of a child is not its parent's, nor the other way 
     CHECK(!child->barrier().ok());
     CHECK(since(began) < milliseconds(1000));
     CHECK(sum(comm, 1) == 3);
+    CHECK(sum(*other, 1) == 3);  // so every rank has its sum from `comm`
     if (comm.rank() == 2) comm.abort();
     CHECK(!comm.barrier().ok());
     CHECK(sum(*other, 1) == 3);

@@ -51,7 +51,10 @@ class FakeDriver final : public Driver {
     rung_ = true;
     bell_.notify_all();
   }
-  void call_service() override { calls++; }
+  bool call_service() noexcept override {
+    calls++;
+    return true;
+  }
 
   void permit(int passes) {
     permits_ += passes;
