@@ -1,68 +1,19 @@
 // The public face, with ranks as threads: each has a communicator of its own, over real sockets.
 #include "rondo/communicator.hpp"
 
-#include <dirent.h>
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <atomic>
-#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "ranks.hpp"
+
 using namespace rondo;
+using namespace rondo::test;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
-
-namespace {
-
-Options options_for(Rank rank, uint32_t world) {
-  static std::atomic<int> job{0};
-  static thread_local int current = 0;
-  if (rank == 0) current = ++job;
-  Options options;
-  options.rank = rank;
-  options.world = world;
-  options.root = fmt::format("unix:@rondo-test-{}-{}", getpid(), current);
-  options.secret = "secret of the tests";
-  options.init_timeout = milliseconds(10'000);
-  options.timeout = milliseconds(10'000);
-  return options;
-}
-
-// Runs body(communicator) on every rank, each in a thread of its own.
-void on_ranks(uint32_t world, const std::function<void(Communicator&)>& body) {
-  std::vector<Options> options;
-  const Options first = options_for(0, world);
-  for (Rank rank = 0; rank < world; rank++) {
-    options.push_back(first);
-    options.back().rank = rank;
-  }
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < world; rank++) {
-    threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(options[rank]);
-      CHECK_MESSAGE(communicator.ok(), (communicator ? "" : communicator.error().message));
-      if (communicator) body(*communicator);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-}
-
-size_t entries(const char* folder) {
-  size_t count = 0;
-  DIR* directory = opendir(folder);
-  while (readdir(directory) != nullptr) count++;
-  closedir(directory);
-  return count;
-}
-
-milliseconds since(Clock::time_point began) {
-  return std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-}
-
-}  // namespace
 
 TEST_CASE("communicator: every operation through the public face") {
   for (const uint32_t world : {1u, 2u, 5u}) {
