@@ -12,7 +12,7 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
       waiter_(waiter),
       failure_(failure),
       execution_(place.rank, place.world, counters_),
-      peers_(place.world) {}
+      links_(place.world) {}
 
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
   begin(call, deadline);
@@ -105,16 +105,19 @@ const Program& Engine::program_for(const Call& call) {
   if (found != programs_.end()) return found->second;
   const schedule::Schedule* schedule = schedule::find(call.operation, call.algorithm);
   assert(schedule != nullptr);
-  return programs_.emplace(key, lower(*schedule, place_.rank, {.world = place_.world, .root = call.root}))
-      .first->second;
+  const auto publications =
+      fabric_.publication() != nullptr ? schedule::Publications::yes : schedule::Publications::no;
+  const schedule::Shape shape{.world = place_.world, .root = call.root};
+  return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 
 // In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
 // (schedule/verify.hpp).
-uint64_t Engine::window_for(const Program& program, const Call& call) const {
+uint64_t Engine::window_for(const Program& program, const Call& call) {
   uint64_t bytes = uint64_t(1) << 20;
   for (const LinkQueue& link : program.links) {
-    const LinkCaps& caps = peers_[link.peer].tx->caps();
+    const Tx& tx = link.published ? *fabric_.publication() : *links_.pairs[link.peer].tx;
+    const LinkCaps& caps = tx.caps();
     bytes = std::min<uint64_t>(bytes, uint64_t(caps.slots - 1) * caps.slot_bytes);
   }
   const auto& reducer = kernels::reducer(call.type, call.reduction);
@@ -135,7 +138,7 @@ std::optional<Progress> Engine::start() {
     header_ = header_of(call_, place_.epoch, sequence_, window_);
   }
   header_.sequence = sequence_;
-  execution_.start(*program_, call_, header_, window_, peers_);
+  execution_.start(*program_, call_, header_, window_, links_);
   started_ = true;
   return std::nullopt;
 }
@@ -143,7 +146,12 @@ std::optional<Progress> Engine::start() {
 // False while one of them is being made.
 Result<bool> Engine::open_links() {
   for (const LinkQueue& link : program_->links) {
-    PeerLinks& peer = peers_[link.peer];
+    PeerLinks& peer = links_.of(link);
+    if (link.published) {
+      peer.tx = link.sends ? fabric_.publication() : nullptr;
+      peer.rx = link.sends ? nullptr : fabric_.publication_of(link.peer);
+      continue;
+    }
     if (peer.tx != nullptr) continue;
     auto pair = fabric_.open(link.peer, 0);
     if (!pair) return pair.error();

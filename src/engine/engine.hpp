@@ -38,7 +38,7 @@ class Engine {
 
  private:
   const Program& program_for(const Call& call);
-  uint64_t window_for(const Program& program, const Call& call) const;
+  uint64_t window_for(const Program& program, const Call& call);
   Result<bool> open_links();
   std::optional<Progress> start();
   Progress rest();
@@ -65,7 +65,7 @@ class Engine {
   Rank unopened_ = 0;  // the peer whose link is awaited
   bool started_ = false, armed_ = false;
   std::optional<Error> error_;
-  std::vector<PeerLinks> peers_;
+  Links links_;
   std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank>, Program> programs_;
 };
 

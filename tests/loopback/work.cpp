@@ -320,7 +320,6 @@ TEST_CASE("work: one stuck communicator delays neither another one nor the servi
 }
 
 TEST_CASE("work: who waits drives all that is queued, though the service thread is held up") {
-  Gate gate;
   std::atomic<int> finished{0}, held{0};
   const auto service = bootstrap::Service::instance();
   on_ranks(2, [&](Communicator& comm) {
