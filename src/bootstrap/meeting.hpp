@@ -25,7 +25,8 @@ struct Meeting {
   std::string root;                      // for Options::root
   uint64_t tag = 0;                      // 0: no meeting, but a root that was agreed beforehand
   std::shared_ptr<Descriptor> listener;  // rank 0's alone
-  // Whether the job they share has failed, which ends the wait for those who will not come any more.
+  // Whether the job they share has failed, which ends the wait for those who will not come any more. Asked
+  // only while joining.
   std::function<std::optional<Error>()> failure;
 };
 

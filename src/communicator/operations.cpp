@@ -133,7 +133,6 @@ bool Operations::drive(Lock& lock, const Operation* mine, TimePoint until) {
     if (in_time) pop();
   }
   driven_ = false;
-  if (waiting_ > 0) changed_.notify_all();
   return in_time;
 }
 

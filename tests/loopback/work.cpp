@@ -319,6 +319,53 @@ TEST_CASE("work: one stuck communicator delays neither another one nor the servi
   stuck.join();
 }
 
+TEST_CASE("work: who waits drives all that is queued, though the service thread is held up") {
+  std::atomic<int> finished{0}, held{0};
+  const auto service = bootstrap::Service::instance();
+  on_ranks(2, [&](Communicator& comm) {
+    CHECK(comm.barrier().ok());  // the links are there
+    if (comm.rank() == 0)
+      asio::post(service->context(), [&] {
+        held = 1;
+        for (const auto began = Clock::now(); finished < 2 && since(began) < milliseconds(5000);)
+          std::this_thread::sleep_for(milliseconds(1));
+        held = finished == 2 ? 2 : 3;
+      });
+    CHECK(eventually([&] { return held > 0; }));
+    std::vector<int32_t> first(1 << 16, 1), second(1 << 16, 2), third(1 << 16, 3);
+    Work one = begun(comm.async_all_reduce(std::span(first)));
+    Work two = begun(comm.async_all_reduce(std::span(second)));
+    CHECK(comm.all_reduce(std::span(third)).ok());
+    CHECK(one.test());
+    CHECK(two.test());
+    CHECK(second == std::vector<int32_t>(1 << 16, 4));
+    Work four = begun(comm.async_barrier());
+    CHECK(four.wait(milliseconds(4000)).ok());
+    finished++;
+    CHECK(eventually([&] { return held > 1; }));
+  });
+  CHECK(held == 2);
+}
+
+TEST_CASE("work: while the service thread drives large vectors it still answers") {
+  on_ranks(2, [](Communicator& comm) {
+    std::vector<float> data(16 << 20, 1.f);
+    const auto service = bootstrap::Service::instance();
+    Work work = begun(comm.async_all_reduce(std::span(data)));
+    int answers = 0;
+    do {
+      std::promise<void> answered;
+      asio::post(service->context(), [&] { answered.set_value(); });
+      const auto began = Clock::now();
+      answered.get_future().wait();
+      CHECK(since(began) < milliseconds(1000));
+      answers++;
+    } while (!work.test());
+    CHECK(answers > 1);
+    CHECK(data == std::vector<float>(16 << 20, 2.f));
+  });
+}
+
 TEST_CASE("work: several threads mix blocking and asynchronous calls on one communicator") {
   on_ranks(2, [](Communicator& comm) {
     // All calls are alike, so any order fits; a sum of ones tells whether each was made once.

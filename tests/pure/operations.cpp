@@ -184,6 +184,7 @@ TEST_CASE("operations: a wait that times out changes nothing, and the service go
   CHECK(!operations.wait(one, deadline_after(milliseconds(50))));
   CHECK(Clock::now() - began >= milliseconds(50));
   CHECK(Clock::now() - began < milliseconds(1000));
+  CHECK(driver.calls == 1);  // the service has not come yet
   CHECK(operations.serve().kind == Kind::sleep);
   driver.permit(1);
   CHECK(operations.serve().kind == Kind::nothing);
