@@ -8,6 +8,7 @@
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
 #include "communicator/arguments.hpp"
+#include "communicator/shared_memory.hpp"
 #include "communicator/turnstile.hpp"
 #include "engine/engine.hpp"
 #include "engine/selection.hpp"
@@ -53,12 +54,13 @@ class Communicator::State final : bootstrap::Handler {
     if (!service) return service.error();
     auto job = bootstrap::Job::join(options, std::move(*service), *state);
     if (!job) return job.error();
-    state->start(std::move(*job));
+    if (auto started = state->start(std::move(*job)); !started) return started.error();
     return state;
   }
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return job_->world(); }
+  std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
   Counters counters() const noexcept {
     const auto turn = turnstile_.enter(TimePoint::max());
     return engine_->counters();
@@ -84,14 +86,20 @@ class Communicator::State final : bootstrap::Handler {
       : rank_(*options.rank),
         timeout_(*options.timeout),
         waiter_(std::move(waiter)),
-        fabric_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
+        tcp_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
 
-  void start(std::unique_ptr<bootstrap::Job> job) {
+  Result<void> start(std::unique_ptr<bootstrap::Job> job) {
     job_ = std::move(job);
+    shm_ = memory_.take_fabric();
+    if (shm_)
+      if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch()};
-    engine_ = std::make_unique<engine::Engine>(place, fabric_, *waiter_, failure_);
+    engine_ = std::make_unique<engine::Engine>(place, fabric(), *waiter_, failure_);
+    return {};
   }
+
+  Fabric& fabric() noexcept { return shm_ ? static_cast<Fabric&>(*shm_) : tcp_; }
 
   // Any thread. The driver, if there is one, finds the error word set.
   void spread(const Error& error) noexcept {
@@ -118,7 +126,7 @@ class Communicator::State final : bootstrap::Handler {
     } else if (const Error cause = failure_.get(); error.message.find(cause.message) == std::string::npos) {
       error = {cause.code, error.message + "; cause: " + cause.message, cause.peer ? cause.peer : error.peer};
     }
-    fabric_.close();
+    fabric().close();
     return error;
   }
 
@@ -134,8 +142,9 @@ class Communicator::State final : bootstrap::Handler {
     return {ErrorCode::aborted, "this communicator has failed: " + first.message, first.peer};
   }
 
+  bootstrap::Sharing* sharing() noexcept override { return &memory_; }
   void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
-    fabric_.adopt(peer, lane, std::move(socket));
+    tcp_.adopt(peer, lane, std::move(socket));
     waiter_->ring();
   }
   void failed(const Error& error) noexcept override {
@@ -150,7 +159,9 @@ class Communicator::State final : bootstrap::Handler {
   engine::Failure failure_;
   bool told_ = false;  // the caller has been given the failure; turn holder only
   std::unique_ptr<engine::Waiter> waiter_;
-  tcp::TcpFabric fabric_;
+  SharedMemory memory_;  // until join returns
+  std::unique_ptr<shm::ShmFabric> shm_;
+  tcp::TcpFabric tcp_;  // unused where there is shm_
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
 };
@@ -184,6 +195,7 @@ Result<void> Communicator::run(const engine::Call& call, const CallOptions& opti
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
 uint32_t Communicator::world() const noexcept { return state_ ? state_->world() : 0; }
+std::string_view Communicator::transport() const noexcept { return state_ ? state_->transport() : "local"; }
 Counters Communicator::counters() const noexcept { return state_ ? state_->counters() : Counters(); }
 void Communicator::abort() noexcept {
   if (state_) state_->abort();
