@@ -16,6 +16,7 @@ Bytes without_last(T bytes) {
 Person person(uint32_t pid) {
   Person person{pid, "node-1", {}};
   person.boot[3] = std::byte(pid);
+  person.door[5] = std::byte(pid + 1);
   return person;
 }
 
