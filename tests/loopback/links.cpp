@@ -255,7 +255,9 @@ TEST_CASE("links: what is committed before poll is one block, small pieces besid
     space[0] = std::byte(9);
     tx.commit(8);
     CHECK(tx.send({data.data(), 1024}) == 1024);
+    CHECK(tx.completed() == uint64_t(block) * 1048);
     tx.poll();
+    CHECK(tx.completed() == uint64_t(block + 1) * 1048);
   }
   CHECK(tx.acquire(1).empty());
   CHECK(rx.peek(1024, 8).bytes == 24);

@@ -76,6 +76,7 @@ std::span<std::byte> ShmTx::room(size_t bytes) noexcept {
 }
 
 void ShmTx::publish() noexcept {
+  completed_ += small_ + large_;
   slot_->small = std::exchange(small_, 0);
   slot_->large = std::exchange(large_, 0);
   slot_->published.store(++next_, in_order);  // pairs with ShmRx::look
@@ -94,7 +95,6 @@ std::span<std::byte> ShmTx::acquire(size_t bytes) noexcept {
 void ShmTx::commit(size_t bytes) noexcept {
   (acquired_small_ ? small_ : large_) += uint32_t(bytes);
   assert(small_ <= small_bytes && large_ <= caps_.slot_bytes);
-  accepted_ += bytes;
   if (large_ >= worth_publishing) publish();
 }
 
@@ -109,7 +109,6 @@ size_t ShmTx::send(View source) noexcept {
     sent += n;
     if (n < left) publish();
   }
-  accepted_ += sent;
   return sent;
 }
 

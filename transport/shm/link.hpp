@@ -31,7 +31,8 @@ class ShmTx final : public Tx {
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
   size_t send(View source) noexcept override;
-  uint64_t completed() const noexcept override { return accepted_; }
+  // What is published: an operation that ends sooner would leave the rest where nobody sees it.
+  uint64_t completed() const noexcept override { return completed_; }
 
  private:
   bool has_slot() noexcept;
@@ -50,7 +51,7 @@ class ShmTx final : public Tx {
   Slot* slot_;                      // next_'s
   uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
   bool acquired_small_ = false;     // acquire gave memory in the small piece
-  uint64_t accepted_ = 0;
+  uint64_t completed_ = 0;
 };
 
 class ShmRx final : public Rx {
