@@ -12,7 +12,7 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
       waiter_(waiter),
       failure_(failure),
       execution_(place.rank, place.world, counters_),
-      peers_(place.world) {}
+      links_(place.world) {}
 
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
@@ -22,7 +22,7 @@ Result<void> Engine::run(const Call& call, TimePoint deadline) {
   Result<void> outcome = open_links(program, deadline);
   if (outcome) {
     const uint64_t window = window_for(program, call);
-    execution_.start(program, call, header_of(call, place_.epoch, sequence_, window), window, peers_);
+    execution_.start(program, call, header_of(call, place_.epoch, sequence_, window), window, links_);
     outcome = drive(deadline);
   }
   recorder_.end(sequence_, outcome.ok());
@@ -36,16 +36,19 @@ const Program& Engine::program_for(const Call& call) {
   if (found != programs_.end()) return found->second;
   const schedule::Schedule* schedule = schedule::find(call.operation, call.algorithm);
   assert(schedule != nullptr);
-  return programs_.emplace(key, lower(*schedule, place_.rank, {.world = place_.world, .root = call.root}))
-      .first->second;
+  const auto publications =
+      fabric_.publication() != nullptr ? schedule::Publications::yes : schedule::Publications::no;
+  const schedule::Shape shape{.world = place_.world, .root = call.root};
+  return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 
 // In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
 // (schedule/verify.hpp).
-uint64_t Engine::window_for(const Program& program, const Call& call) const {
+uint64_t Engine::window_for(const Program& program, const Call& call) {
   uint64_t bytes = uint64_t(1) << 20;
   for (const LinkQueue& link : program.links) {
-    const LinkCaps& caps = peers_[link.peer].tx->caps();
+    const Tx& tx = link.published ? *fabric_.publication() : *links_.pairs[link.peer].tx;
+    const LinkCaps& caps = tx.caps();
     bytes = std::min<uint64_t>(bytes, uint64_t(caps.slots - 1) * caps.slot_bytes);
   }
   const auto& reducer = kernels::reducer(call.type, call.reduction);
@@ -54,7 +57,12 @@ uint64_t Engine::window_for(const Program& program, const Call& call) const {
 
 Result<void> Engine::open_links(const Program& program, TimePoint deadline) {
   for (const LinkQueue& link : program.links) {
-    PeerLinks& peer = peers_[link.peer];
+    PeerLinks& peer = links_.of(link);
+    if (link.published) {
+      peer.tx = link.sends ? fabric_.publication() : nullptr;
+      peer.rx = link.sends ? nullptr : fabric_.publication_of(link.peer);
+      continue;
+    }
     while (peer.tx == nullptr) {
       if (failure_.is_set()) return failure_.get();
       auto pair = fabric_.open(link.peer, 0);

@@ -30,7 +30,7 @@ class Engine {
 
  private:
   const Program& program_for(const Call& call);
-  uint64_t window_for(const Program& program, const Call& call) const;
+  uint64_t window_for(const Program& program, const Call& call);
   Result<void> open_links(const Program& program, TimePoint deadline);
   Result<void> drive(TimePoint deadline);
   bool rest(TimePoint deadline);
@@ -45,7 +45,7 @@ class Engine {
   Execution execution_;
   Recorder recorder_;
   uint64_t sequence_ = 0;
-  std::vector<PeerLinks> peers_;
+  Links links_;
   std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank>, Program> programs_;
 };
 

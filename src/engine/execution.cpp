@@ -33,7 +33,7 @@ size_t copy_into(Tx& tx, View view) {
 }  // namespace
 
 void Execution::start(const Program& program, const Call& call, const Header& header, uint64_t window,
-                      std::vector<PeerLinks>& peers) {
+                      Links& links) {
   program_ = &program;
   call_ = call;
   header_ = header;
@@ -45,18 +45,21 @@ void Execution::start(const Program& program, const Call& call, const Header& he
   ops_.clear();
   for (const Op& op : program.ops) place(op);
   links_.clear();
-  for (const LinkQueue& queue : program.links) links_.push_back({.peer = &peers[queue.peer]});
+  for (const LinkQueue& queue : program.links) links_.push_back({.peer = &links.of(queue)});
   local_ = {.peer = nullptr, .done = program.local.empty()};
 }
 
 void Execution::place(const Op& op) {
-  const auto width = [&](Buffer buffer) {
-    return buffer == Buffer::accumulator ? reducer_->accumulator_bytes : reducer_->element_bytes;
-  };
   const auto payload = [&](uint8_t flags) {
     return flags & flag::wide ? reducer_->accumulator_bytes : reducer_->element_bytes;
   };
-  const bool local = op.in_link == none && op.out_link == none;
+  const bool moves = op.kind == ActionKind::send || op.kind == ActionKind::publish ||
+                     op.kind == ActionKind::copy || op.kind == ActionKind::reduce_fan;
+  const auto width = [&](Buffer buffer) {
+    return buffer == Buffer::accumulator && !moves ? reducer_->accumulator_bytes
+                                                   : payload(op.in_flags & (moves ? flag::wide : 0));
+  };
+  const bool local = op.in_link == none && op.out_link == none && op.fan == none;
   OpRun run{};
   run.source_width = width(op.source);
   run.target_width = width(op.target);
@@ -84,6 +87,8 @@ std::byte* Execution::memory(Buffer buffer, uint32_t chunk, uint32_t width) noex
       base = accumulator_.data();
       break;
   }
+  // Chunks of the accumulator lie apart as if all were wide.
+  if (buffer == Buffer::accumulator) width = reducer_->accumulator_bytes;
   return base == nullptr ? nullptr : base + layout.extent(buffer, chunk).first * width;
 }
 
@@ -197,8 +202,10 @@ bool Execution::advance_tx(uint32_t index) {
 
 // ---- receiving
 
-bool Execution::take_header(LinkRun& link, Rank peer) {
+bool Execution::take_header(uint32_t index) {
+  LinkRun& link = links_[index];
   if (link.header_bytes == sizeof header_) return true;
+  const Rank peer = program_->links[index].peer;
   const View view = link.peer->rx->peek(sizeof header_, sizeof header_);
   if (view.bytes == 0) return false;
   Header theirs;
@@ -221,7 +228,7 @@ bool Execution::advance_rx(uint32_t index) {
   LinkRun& link = links_[index];
   const auto& queue = program_->links[index].ops;
   bool moved = false;
-  while (!link.done && take_header(link, program_->links[index].peer)) {
+  while (!link.done && take_header(index)) {
     const uint32_t at = queue[link.next];
     const Op& op = program_->ops[at];
     OpRun& run = ops_[at];
@@ -230,18 +237,20 @@ bool Execution::advance_rx(uint32_t index) {
       links_[op.out_link].awaited = true;
       break;
     }
+    if (op.fan != none && !fan_stands(op, index, link.window)) break;
     const uint64_t until = limit(run.count, link.window);
     size_t n = 0;
     if (!is_empty(run, link.window)) {
       const uint64_t usable = ready(op.producer, until);
-      n = through ? take_through(op, run, *link.peer->rx, usable) : take_in(op, run, *link.peer->rx, usable);
+      n = op.fan != none ? take_fan(op, run, usable)
+          : through      ? take_through(op, run, *link.peer->rx, usable)
+                         : take_in(op, run, *link.peer->rx, usable);
       run.in_bytes += n;
       moved |= n > 0;
     }
     if (run.in_bytes == until * run.in_width && has_passed(op.producer, link.window)) {
       run.windows++;
-      if (through) next(links_[op.out_link], program_->links[op.out_link].ops);
-      next(link, queue);
+      leave(op, index);
       moved = true;
     } else if (n == 0) {
       break;
@@ -282,6 +291,45 @@ size_t Execution::take_through(const Op& op, OpRun& run, Rx& rx, uint64_t until)
   return elements * run.in_width;
 }
 
+// Done with a window of an op that receives: every link that it stands on moves on.
+void Execution::leave(const Op& op, uint32_t link) noexcept {
+  if (op.fan == none) next(links_[link], program_->links[link].ops);
+  if (op.kind == ActionKind::recv_reduce_send) next(links_[op.out_link], program_->links[op.out_link].ops);
+  for (Rank peer = 0; op.fan != none && peer < world_; peer++)
+    if (const uint32_t at = program_->fans[op.fan + peer]; at != none)
+      next(links_[at], program_->links[at].ops);
+}
+
+// A fan is tried once per pass, from the first of its links, when it is the turn on all of them.
+bool Execution::fan_stands(const Op& op, uint32_t index, uint64_t window) {
+  bool first = true;
+  for (Rank peer = 0; peer < world_; peer++) {
+    const uint32_t link = program_->fans[op.fan + peer];
+    if (link == none) continue;
+    if (std::exchange(first, false) && link != index) return false;
+    if (!stands_at(link, uint32_t(&op - program_->ops.data()), window) || !take_header(link)) return false;
+  }
+  return true;
+}
+
+// From every other rank's memory at once, as far as all of them have come; returns the bytes of one of them.
+size_t Execution::take_fan(const Op& op, OpRun& run, uint64_t until) {
+  const uint32_t* fan = &program_->fans[op.fan];
+  size_t bytes = until * run.in_width - run.in_bytes;
+  for (Rank peer = 0; peer < world_ && bytes > 0; peer++) {
+    if (fan[peer] == none) continue;
+    const View view = links_[fan[peer]].peer->rx->peek(bytes, run.in_width);
+    sources_[peer] = view.data;
+    bytes = view.bytes;
+  }
+  if (bytes == 0) return 0;
+  sources_[rank_] = run.source + run.in_bytes;
+  reducer_->finish_tree(run.target + run.in_bytes, sources_.data(), world_, bytes / run.in_width);
+  for (Rank peer = 0; peer < world_; peer++)
+    if (fan[peer] != none) links_[fan[peer]].peer->rx->release(bytes);
+  return bytes;
+}
+
 void Execution::combine(const Op& op, const OpRun& run, std::byte* target, const std::byte* incoming,
                         uint64_t elements) const {
   const std::byte* own = run.source + run.elements() * run.source_width;
@@ -318,54 +366,6 @@ bool Execution::advance_local() {
     moved = true;
   }
   return moved;
-}
-
-// ---- what went wrong
-
-std::optional<Error> Execution::failure() const {
-  if (mismatch_) return mismatch_;
-  for (size_t i = 0; i < links_.size(); i++) {
-    const LinkRun& link = links_[i];
-    const auto& queue = program_->links[i];
-    const bool pending =
-        queue.sends ? !link.done || link.peer->tx->completed() < link.peer->accepted : !link.done;
-    if (!pending) continue;
-    const LinkState state = queue.sends ? link.peer->tx->poll() : link.peer->rx->poll();
-    if (state == LinkState::open) continue;
-    return Error{ErrorCode::peer_lost,
-                 fmt::format("rank {} {} in the middle of the operation", queue.peer,
-                             state == LinkState::closed ? "closed its connection" : "dropped its connection"),
-                 queue.peer};
-  }
-  return std::nullopt;
-}
-
-std::string Execution::waiting_for() const {
-  std::string text;
-  for (size_t i = 0; i < links_.size(); i++) {
-    const LinkRun& link = links_[i];
-    const auto& queue = program_->links[i];
-    if (link.done) continue;
-    text += text.empty() ? "" : "; ";
-    if (queue.sends)
-      text += fmt::format("rank {} has not taken all that this rank sends", queue.peer);
-    else if (link.header_bytes < sizeof header_)
-      text += fmt::format("nothing of this operation has come from rank {}", queue.peer);
-    else
-      text += fmt::format("rank {} has sent {} of {} bytes of chunk {}", queue.peer,
-                          ops_[queue.ops[link.next]].in_bytes,
-                          ops_[queue.ops[link.next]].count * ops_[queue.ops[link.next]].in_width,
-                          program_->ops[queue.ops[link.next]].chunk);
-  }
-  return text;
-}
-
-std::optional<Rank> Execution::first_awaited() const {
-  for (size_t i = 0; i < links_.size(); i++)
-    if (!program_->links[i].sends && !links_[i].done) return program_->links[i].peer;
-  for (size_t i = 0; i < links_.size(); i++)
-    if (!links_[i].done) return program_->links[i].peer;
-  return std::nullopt;
 }
 
 }  // namespace rondo::engine

@@ -29,15 +29,22 @@ struct PeerLinks {
   uint64_t accepted = 0;
 };
 
+/// All links of a communicator, by peer. A publication's Tx stands at this rank itself.
+struct Links {
+  explicit Links(uint32_t world) : pairs(world), publications(world) {}
+  PeerLinks& of(const LinkQueue& queue) { return (queue.published ? publications : pairs)[queue.peer]; }
+
+  std::vector<PeerLinks> pairs, publications;
+};
+
 /// Driver thread only. Made once per communicator; memory is kept between calls.
 class Execution {
  public:
   Execution(Rank rank, uint32_t world, Counters& counters)
-      : rank_(rank), world_(world), counters_(counters) {}
+      : rank_(rank), world_(world), counters_(counters), sources_(world) {}
 
-  /// `peers[r]` holds open links for every peer of the program; `window` is in elements per chunk.
-  void start(const Program& program, const Call& call, const Header& header, uint64_t window,
-             std::vector<PeerLinks>& peers);
+  /// `links` holds open ones for everything in the program; `window` is in elements per chunk.
+  void start(const Program& program, const Call& call, const Header& header, uint64_t window, Links& links);
   /// Moves what can be moved; true if anything did. Nothing left to move may mean that a receive needs an
   /// outgoing link which still holds bytes of the caller's memory that the peer does not read, because it is
   /// in the same place. Then, and only then, those bytes are copied into the link's own blocks, of which
@@ -83,10 +90,13 @@ class Execution {
   bool advance_rx(uint32_t link);
   bool advance_local();
   bool put_header(LinkRun& link);
-  bool take_header(LinkRun& link, Rank peer);
+  bool take_header(uint32_t link);
   size_t send(LinkRun& link, View view);
   size_t take_in(const Op& op, OpRun& run, Rx& rx, uint64_t until);
   size_t take_through(const Op& op, OpRun& run, Rx& rx, uint64_t until);
+  bool fan_stands(const Op& op, uint32_t index, uint64_t window);
+  size_t take_fan(const Op& op, OpRun& run, uint64_t until);
+  void leave(const Op& op, uint32_t link) noexcept;
   void combine(const Op& op, const OpRun& run, std::byte* target, const std::byte* incoming,
                uint64_t elements) const;
   bool stands_at(uint32_t link, uint32_t op, uint64_t window) const noexcept;
@@ -104,6 +114,7 @@ class Execution {
   std::vector<LinkRun> links_;
   LinkRun local_{};
   std::vector<std::byte> accumulator_;
+  std::vector<const std::byte*> sources_;  // of a fan, by rank
   std::optional<Error> mismatch_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/program.hpp"
 
 #include <map>
+#include <tuple>
 
 namespace rondo::engine {
 namespace {
@@ -9,6 +10,7 @@ using schedule::Action;
 using schedule::ActionKind;
 using schedule::Buffer;
 using schedule::StepKind;
+namespace flag = schedule::flag;
 
 bool is_local(ActionKind kind) { return kind == ActionKind::copy || kind == ActionKind::reduce; }
 
@@ -26,11 +28,18 @@ Op op_of(const Action& action) {
 
 class Lowering {
  public:
-  void add(const Action& action) {
+  Lowering(Rank rank, uint32_t world, schedule::Publications publications)
+      : rank_(rank), world_(world), publishes_(publications == schedule::Publications::yes) {}
+
+  /// `steps`: those of the action, in the rank's list.
+  void add(const Action& action, std::span<const schedule::Step> steps) {
     const auto index = uint32_t(program_.ops.size());
     Op op = op_of(action);
-    if (action.receives()) op.in_link = enqueue(action.in.other, false, index);
-    if (action.sends()) op.out_link = enqueue(action.sending().other, true, index);
+    if (action.kind == ActionKind::reduce_fan)
+      op.fan = fan(steps, index);
+    else if (action.receives())
+      op.in_link = enqueue(action.in, false, index);
+    if (action.sends()) op.out_link = enqueue(action.sending(), true, index);
     if (is_local(action.kind)) program_.local.push_back(index);
     op.producer = writer_of(op.source, op.source_chunk);
     if (op.kind == ActionKind::reduce) op.target_producer = writer_of(op.target, op.chunk);
@@ -42,9 +51,17 @@ class Lowering {
   Program take() { return std::move(program_); }
 
  private:
-  uint32_t enqueue(Rank peer, bool sends, uint32_t op) {
-    const auto [place, fresh] = links_.try_emplace({peer, sends}, uint32_t(program_.links.size()));
-    if (fresh) program_.links.push_back({peer, sends, {}});
+  uint32_t fan(std::span<const schedule::Step> steps, uint32_t op) {
+    const auto first = uint32_t(program_.fans.size());
+    program_.fans.resize(first + world_, none);
+    for (const schedule::Step& step : steps) program_.fans[first + step.other] = enqueue(step, false, op);
+    return first;
+  }
+  uint32_t enqueue(const schedule::Step& step, bool sends, uint32_t op) {
+    const bool published = publishes_ && (step.flags & flag::published);
+    const Rank peer = published && sends ? rank_ : step.other;
+    const auto [place, fresh] = links_.try_emplace({peer, sends, published}, uint32_t(program_.links.size()));
+    if (fresh) program_.links.push_back({peer, sends, published, {}});
     program_.links[place->second].ops.push_back(op);
     return place->second;
   }
@@ -53,16 +70,25 @@ class Lowering {
     return found == writers_.end() ? none : found->second;
   }
 
+  Rank rank_;
+  uint32_t world_;
+  bool publishes_;
   Program program_;
-  std::map<std::pair<Rank, bool>, uint32_t> links_;
+  std::map<std::tuple<Rank, bool, bool>, uint32_t> links_;
   std::map<std::pair<Buffer, uint32_t>, uint32_t> writers_;
 };
 
 }  // namespace
 
-Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape) {
-  Lowering lowering;
-  for (const Action& action : schedule::fuse(schedule::steps_of(schedule, rank, shape))) lowering.add(action);
+Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape,
+              schedule::Publications publications) {
+  Lowering lowering(rank, shape.world, publications);
+  const auto steps = schedule::steps_of(schedule, rank, shape);
+  size_t at = 0;
+  for (const Action& action : schedule::fuse(steps, publications)) {
+    lowering.add(action, std::span(steps).subspan(at, action.steps()));
+    at += action.steps();
+  }
   Program program = lowering.take();
   program.chunks = schedule.chunks(shape);
   return program;

@@ -18,11 +18,12 @@ struct Op {
   uint32_t in_link = none, out_link = none;
   uint32_t producer = none;         // the op that writes what this one reads from `source`
   uint32_t target_producer = none;  // the op that writes what a reduce adds to
+  uint32_t fan = none;              // a reduce_fan: where its links begin in Program::fans
 };
 
 struct LinkQueue {
-  Rank peer;
-  bool sends;
+  Rank peer;  // of a publication that this rank sends: itself
+  bool sends, published;
   std::vector<uint32_t> ops;
 };
 
@@ -30,11 +31,13 @@ struct Program {
   std::vector<Op> ops;
   std::vector<LinkQueue> links;
   std::vector<uint32_t> local;  // copies and reductions, in order
+  std::vector<uint32_t> fans;   // a link for every rank of the world, `none` in this rank's own place
   uint32_t chunks = 0;
   bool staged = false;       // some op produces into a link's own memory, so windows must be bounded
   bool accumulates = false;  // needs accumulator memory
 };
 
-Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape);
+Program lower(const schedule::Schedule& schedule, Rank rank, const schedule::Shape& shape,
+              schedule::Publications publications);
 
 }  // namespace rondo::engine

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "schedule/barrier.hpp"
+#include "schedule/direct.hpp"
 #include "schedule/ring.hpp"
 
 namespace rondo::schedule {
@@ -17,6 +18,12 @@ constexpr std::array all{
     Schedule{Operation::all_gather, Algorithm::ring, one_per_rank, ring_all_gather},
     Schedule{Operation::broadcast, Algorithm::ring, one, ring_broadcast},
     Schedule{Operation::barrier, Algorithm::dissemination, dissemination_chunks, dissemination_barrier},
+    Schedule{Operation::all_reduce, Algorithm::direct, one_per_rank, direct_all_reduce},
+    Schedule{Operation::reduce_scatter, Algorithm::direct, one_per_rank, direct_reduce_scatter},
+    Schedule{Operation::all_gather, Algorithm::direct, one_per_rank, direct_all_gather},
+    Schedule{Operation::broadcast, Algorithm::direct, one, direct_broadcast},
+    Schedule{Operation::barrier, Algorithm::direct, one, direct_barrier},
+    Schedule{Operation::all_reduce, Algorithm::one_shot, one, one_shot_all_reduce},
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ class Walk {
               .push_back(t);
           state.missing++;
         }
-        if (mine.tasks[t].rx != nobody) state.missing++;
+        state.missing += uint32_t(mine.rx_of(mine.tasks[t]).size());
       }
     }
     for (const Link& link : program.links)
@@ -80,26 +80,30 @@ class Walk {
     const double ready = ranks_[rank].tasks[t].ready;
     if (sends(step)) return offers_.push({ready, rank, t});
     const bool reduces = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
-    const double bytes = reduces ? elements(rank, step.target, step.chunk) * vector_.element_bytes : 0;
+    const double bytes =
+        reduces ? task(rank, t).action.run * elements(rank, step.target, step.chunk) * vector_.element_bytes
+                : 0;
     const double done = ready + bytes * model_.gamma;
     end_ = std::max(end_, done);
     happen(rank, ranks_[rank].tasks[t].when_done, done);
-    if (task(rank, t).rx == nobody) return;
-    const Rank from = program_.links[task(rank, t).rx].from;
-    happen(from, ranks_[from].tasks[task(rank, t).sender].when_released, done);
+    for (const Port& port : program_.ranks[rank].rx_of(task(rank, t))) {
+      const Rank from = program_.links[port.link].from;
+      happen(from, ranks_[from].tasks[port.task].when_released, done);
+    }
   }
 
   void transfer(Rank rank, uint32_t t, double start) {
     const Step& step = task(rank, t).action.in;
     const double count = elements(rank, step.source, step.chunk);
-    const bool first = program_.links[task(rank, t).tx].sends.front() == t;
+    const Port& port = program_.ranks[rank].tx_of(task(rank, t)).front();  // unfused: the only one
+    const bool first = program_.links[port.link].sends.front() == t;
     const double bytes =
         count * (step.flags & flag::wide ? vector_.accumulator_bytes : vector_.element_bytes);
     const double done = start + (count > 0 || first ? model_.alpha + bytes * model_.beta : 0);
     ranks_[rank].out_free = ranks_[step.other].in_free = done;
     end_ = std::max(end_, done);
     happen(rank, ranks_[rank].tasks[t].when_done, done);
-    arrive(step.other, task(rank, t).receiver, done);
+    arrive(step.other, port.task, done);
   }
 
   void happen(Rank rank, const std::vector<uint32_t>& waiting, double time) {

@@ -48,8 +48,8 @@ class Readers {
 
 // What `in` followed by `out` becomes, if they can be joined.
 std::optional<ActionKind> joined(const Step& in, const Step& out, const Readers& accumulator) {
-  if (!receives(in) || !sends(out) || out.source != in.target || out.chunk != in.chunk ||
-      out.chunks != in.chunks)
+  if (!receives(in) || !sends(out) || ((in.flags | out.flags) & (flag::fan | flag::published)) ||
+      out.source != in.target || out.chunk != in.chunk || out.chunks != in.chunks)
     return std::nullopt;
   if (in.target == Buffer::output)
     return in.kind == StepKind::recv ? ActionKind::recv_copy_send : ActionKind::recv_reduce_copy_send;
@@ -57,21 +57,40 @@ std::optional<ActionKind> joined(const Step& in, const Step& out, const Readers&
   return ActionKind::recv_reduce_send;
 }
 
+// How many steps from the first on are one action.
+uint32_t run_length(std::span<const Step> steps, Publications publications) {
+  const Step& first = steps.front();
+  const bool fan = first.kind == StepKind::recv_reduce && (first.flags & flag::fan);
+  const bool publication =
+      publications == Publications::yes && sends(first) && (first.flags & flag::published);
+  if (!fan && !publication) return 1;
+  const auto differs = [&](Step step) {
+    step.other = first.other;
+    return step != first;
+  };
+  return uint32_t(std::ranges::find_if(steps, differs) - steps.begin());
+}
+
+// The action of the steps from the first on, as far as they are not joined with others.
+Action alone(std::span<const Step> steps, Publications publications) {
+  const Step& first = steps.front();
+  const uint32_t run = run_length(steps, publications);
+  if (first.kind == StepKind::recv_reduce && (first.flags & flag::fan))
+    return {ActionKind::reduce_fan, first, {}, run};
+  if (sends(first) && (first.flags & flag::published) && publications == Publications::yes)
+    return {ActionKind::publish, first, {}, run};
+  return {single(first.kind), first, {}, 1};
+}
+
 }  // namespace
 
-std::vector<Action> fuse(std::span<const Step> steps) {
+std::vector<Action> fuse(std::span<const Step> steps, Publications publications) {
   const Readers accumulator(steps);
   std::vector<Action> actions;
   actions.reserve(steps.size());
-  for (size_t i = 0; i < steps.size(); i++) {
-    if (i + 1 < steps.size()) {
-      if (const auto kind = joined(steps[i], steps[i + 1], accumulator)) {
-        actions.push_back({*kind, steps[i], steps[i + 1]});
-        i++;
-        continue;
-      }
-    }
-    actions.push_back({single(steps[i].kind), steps[i], {}});
+  for (size_t i = 0; i < steps.size(); i += actions.back().steps()) {
+    const auto kind = i + 1 < steps.size() ? joined(steps[i], steps[i + 1], accumulator) : std::nullopt;
+    actions.push_back(kind ? Action{*kind, steps[i], steps[i + 1]} : alone(steps.subspan(i), publications));
   }
   return actions;
 }
@@ -79,7 +98,8 @@ std::vector<Action> fuse(std::span<const Step> steps) {
 std::vector<Action> unfused(std::span<const Step> steps) {
   std::vector<Action> actions;
   actions.reserve(steps.size());
-  for (const Step& step : steps) actions.push_back({single(step.kind), step, {}});
+  for (size_t i = 0; i < steps.size(); i += actions.back().steps())
+    actions.push_back(alone(steps.subspan(i), Publications::no));
   return actions;
 }
 

@@ -32,7 +32,8 @@ class Search {
     for (Rank rank = 0; rank < base_.size(); rank++) {
       for (const Task& task : program_.ranks[rank].tasks) {
         first_.push_back(uint32_t(sources_.size()));
-        if (task.rx != nobody) sources_.push_back(node(program_.links[task.rx].from, task.sender));
+        for (const Port& port : program_.ranks[rank].rx_of(task))
+          sources_.push_back(node(program_.links[port.link].from, port.task));
         for (const Wait& wait : program_.ranks[rank].waits_of(task))
           if (wait.why == Why::data) sources_.push_back(node(rank, wait.on));
       }
@@ -45,12 +46,17 @@ class Search {
     for (const Wait& wait : mine.waits_of(mine.tasks[t])) {
       if (wait.why != Why::buffer) continue;
       const Task& user = mine.tasks[wait.on];
-      const Rank last = wait.released ? program_.links[user.tx].to : rank;
-      if (flows(node(last, wait.released ? user.receiver : wait.on), node(rank, t))) continue;
-      return fault(program_.claim, rank, mine.tasks[t].step,
-                   wait.released ? fmt::format("overwrites what step {} may still be sending to rank {}",
-                                               user.step + (user.action.fused() ? 1 : 0), last)
-                                 : fmt::format("overwrites what step {} may still be using", user.step));
+      const auto broken = [&](const std::string& what) {
+        return fault(program_.claim, rank, mine.tasks[t].step, "overwrites what step " + what);
+      };
+      if (!wait.released && !flows(node(rank, wait.on), node(rank, t)))
+        return broken(fmt::format("{} may still be using", user.step));
+      for (const Port& port : mine.tx_of(user)) {
+        const Rank receiver = program_.links[port.link].to;
+        if (wait.released && !flows(node(receiver, port.task), node(rank, t)))
+          return broken(fmt::format("{} may still be sending to rank {}",
+                                    user.step + (user.action.fused() ? 1 : 0), receiver));
+      }
     }
     return std::nullopt;
   }

@@ -25,9 +25,10 @@ class Machine {
     every_task_.resize(longest);
     std::iota(every_task_.begin(), every_task_.end(), 0);
     for (Rank rank = 0; rank < ranks_.size(); rank++) {
-      ranks_[rank].tasks.resize(program.ranks[rank].tasks.size());
+      ranks_[rank].fired.resize(program.ranks[rank].tasks.size());
+      ranks_[rank].released.resize(program.ranks[rank].ports.size());
       settle(ranks_[rank].turn, rank, listed(rank));
-      wake(rank);
+      collect_dependents(rank);
     }
     for (size_t l = 0; l < links_.size(); l++) {
       settle(links_[l].tx, program.links[l].from, program.links[l].sends);
@@ -36,11 +37,12 @@ class Machine {
   }
 
   std::optional<Fault> run() {
+    for (Rank rank = 0; rank < ranks_.size(); rank++)
+      for (uint32_t t = 0; t < program_.ranks[rank].tasks.size(); t++) awake_.push_back({rank, t});
     while (!awake_.empty()) {
-      const Rank rank = awake_.back();
+      const auto [rank, t] = awake_.back();
       awake_.pop_back();
-      ranks_[rank].awake = false;
-      visit(rank);
+      if (t != nobody) try_to_fire(rank, t);
     }
     return stuck();
   }
@@ -54,14 +56,11 @@ class Machine {
     Cursor tx, rx;
     uint64_t sent = 0, taken = 0;  // segments
   };
-  struct TaskState {
-    uint32_t fired = 0,
-             released = 0;  // segments dealt with; of those sent, how many the receiver is done with
-  };
   struct RankState {
-    std::vector<TaskState> tasks;
-    Cursor turn;  // serial posting: the only task that may go on
-    bool awake = false;
+    std::vector<uint32_t> fired;     // [task] segments dealt with
+    std::vector<uint32_t> released;  // [port] of the segments sent, how many the receiver is done with
+    Cursor turn;                     // serial posting: the only task that may go on
+    std::vector<uint32_t> dependents, first_dependent;  // tasks that wait for t: [first[t], first[t + 1])
   };
   using List = std::span<const uint32_t>;
 
@@ -90,14 +89,17 @@ class Machine {
   }
 
   bool satisfied(Rank rank, uint32_t t, const Wait& wait) const {
-    const TaskState& on = ranks_[rank].tasks[wait.on];
-    const uint32_t segment = ranks_[rank].tasks[t].fired,
-                   reuse = wait.why == Why::recycled ? setting_.window : 0;
+    const RankState& mine = ranks_[rank];
+    const uint32_t segment = mine.fired[t], reuse = wait.why == Why::recycled ? setting_.window : 0;
     if (segment < reuse) return true;
-    return (wait.released ? on.released : on.fired) >= std::min(segment + 1 - reuse, segments(rank, wait.on));
+    const uint32_t needed = std::min(segment + 1 - reuse, segments(rank, wait.on));
+    if (!wait.released) return mine.fired[wait.on] >= needed;
+    const Task& on = task(rank, wait.on);
+    return std::all_of(mine.released.begin() + on.first_tx, mine.released.begin() + on.last_tx,
+                       [&](uint32_t released) { return released >= needed; });
   }
   bool may_go_on(Rank rank, uint32_t t) const {
-    if (ranks_[rank].tasks[t].fired == segments(rank, t)) return false;
+    if (ranks_[rank].fired[t] == segments(rank, t)) return false;
     if (setting_.posting == Posting::serial && current(ranks_[rank].turn, listed(rank)) != t) return false;
     return std::ranges::all_of(program_.ranks[rank].waits_of(task(rank, t)),
                                [&](const Wait& wait) { return satisfied(rank, t, wait); });
@@ -108,81 +110,108 @@ class Machine {
     const uint32_t sender = current(links_[link].tx, ends(link).sends);
     return sender != nobody && may_go_on(ends(link).from, sender);
   }
+  std::span<const Port> rx_of(Rank rank, uint32_t t) const {
+    return program_.ranks[rank].rx_of(task(rank, t));
+  }
+  std::span<const Port> tx_of(Rank rank, uint32_t t) const {
+    return program_.ranks[rank].tx_of(task(rank, t));
+  }
   bool its_turn_to_receive(Rank rank, uint32_t t) const {
-    const uint32_t link = task(rank, t).rx;
-    return current(links_[link].rx, ends(link).receives) == t;
+    return std::ranges::all_of(rx_of(rank, t), [&](const Port& port) {
+      return current(links_[port.link].rx, ends(port.link).receives) == t;
+    });
   }
   bool its_turn_to_send(Rank rank, uint32_t t) const {
-    const uint32_t link = task(rank, t).tx;
-    return current(links_[link].tx, ends(link).sends) == t;
+    return std::ranges::all_of(tx_of(rank, t), [&](const Port& port) {
+      return current(links_[port.link].tx, ends(port.link).sends) == t;
+    });
+  }
+  bool have_arrived(Rank rank, uint32_t t) const {
+    return std::ranges::all_of(rx_of(rank, t), [&](const Port& port) { return arrived(port.link); });
+  }
+  bool have_slots(Rank rank, uint32_t t) const {
+    return std::ranges::all_of(tx_of(rank, t), [&](const Port& port) { return has_slot(port.link); });
   }
   bool has_slot(uint32_t link) const { return links_[link].sent - links_[link].taken < setting_.slots; }
 
-  bool try_to_fire(Rank rank, uint32_t t) {
-    if (t == nobody) return false;
-    const Task& it = task(rank, t);
-    if (it.rx != nobody && (!arrived(it.rx) || !its_turn_to_receive(rank, t))) return false;
+  void try_to_fire(Rank rank, uint32_t t) {
+    if (!its_turn_to_receive(rank, t) || !have_arrived(rank, t)) return;
     // Without slots a send happens in its receiver's try.
-    if (it.tx != nobody && (!has_slot(it.tx) || !its_turn_to_send(rank, t))) return false;
-    if (!may_go_on(rank, t)) return false;
-    if (it.rx != nobody && setting_.slots == 0)
-      fire(ends(it.rx).from, current(links_[it.rx].tx, ends(it.rx).sends));
+    if (!have_slots(rank, t) || !its_turn_to_send(rank, t)) return;
+    if (!may_go_on(rank, t)) return;
+    if (setting_.slots == 0)
+      for (const Port& port : rx_of(rank, t)) fire(ends(port.link).from, port.task);
     fire(rank, t);
-    return true;
   }
 
   void fire(Rank rank, uint32_t t) {
-    const Task& it = task(rank, t);
-    ranks_[rank].tasks[t].fired++;
+    ranks_[rank].fired[t]++;
     if (setting_.posting == Posting::serial) advance(ranks_[rank].turn, rank, listed(rank));
-    if (it.rx != nobody) {
-      LinkState& link = links_[it.rx];
-      link.taken++;
-      ranks_[ends(it.rx).from].tasks[it.sender].released++;
-      advance(link.rx, rank, ends(it.rx).receives);
-      wake(ends(it.rx).from);
+    for (const Port& port : rx_of(rank, t)) {
+      links_[port.link].taken++;
+      release(rank, port);
+      advance(links_[port.link].rx, rank, ends(port.link).receives);
+      wake(rank, current(links_[port.link].rx, ends(port.link).receives));
+      wake(ends(port.link).from, current(links_[port.link].tx, ends(port.link).sends));
+      wake_dependents(ends(port.link).from, port.task);
     }
-    if (it.tx != nobody) {
-      links_[it.tx].sent++;
-      advance(links_[it.tx].tx, rank, ends(it.tx).sends);
-      wake(ends(it.tx).to);
+    for (const Port& port : tx_of(rank, t)) {
+      links_[port.link].sent++;
+      advance(links_[port.link].tx, rank, ends(port.link).sends);
+      wake(rank, current(links_[port.link].tx, ends(port.link).sends));
+      wake_receiver(port.link);
     }
-    // Without slots, what this rank can send now its receivers must try.
-    if (setting_.slots == 0)
-      for (uint32_t link : program_.ranks[rank].tx) wake(ends(link).to);
+    wake(rank, t);
+    wake_dependents(rank, t);
+    if (setting_.posting == Posting::serial) wake(rank, current(ranks_[rank].turn, listed(rank)));
     if (on_fire_) on_fire_(rank, t);
   }
 
-  void wake(Rank rank) {
-    if (ranks_[rank].awake) return;
-    ranks_[rank].awake = true;
-    awake_.push_back(rank);
+  // Tells the sender, at its port that leads here, that `rank` is done with a segment.
+  void release(Rank rank, const Port& port) {
+    const Rank from = ends(port.link).from;
+    const auto sends = tx_of(from, port.task);
+    const auto here = std::ranges::find_if(sends, [&](const Port& out) { return ends(out.link).to == rank; });
+    ranks_[from].released[task(from, port.task).first_tx + size_t(here - sends.begin())]++;
   }
 
-  void visit(Rank rank) {
-    const RankProgram& mine = program_.ranks[rank];
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (uint32_t link : mine.rx)
-        while (try_to_fire(rank, current(links_[link].rx, ends(link).receives))) moved = true;
-      for (uint32_t link : mine.tx)
-        while (try_to_fire(rank, current(links_[link].tx, ends(link).sends))) moved = true;
-      for (uint32_t t : mine.local)
-        while (try_to_fire(rank, t)) moved = true;
-    }
+  // Something that this task waits for may have happened. Without slots, its receivers must try.
+  void wake(Rank rank, uint32_t t) {
+    if (t == nobody) return;
+    awake_.push_back({rank, t});
+    if (setting_.slots > 0) return;
+    for (const Port& port : tx_of(rank, t)) wake_receiver(port.link);
+  }
+  void wake_receiver(uint32_t link) {
+    awake_.push_back({ends(link).to, current(links_[link].rx, ends(link).receives)});
+  }
+  void wake_dependents(Rank rank, uint32_t t) {
+    const RankState& mine = ranks_[rank];
+    for (uint32_t d = mine.first_dependent[t]; d < mine.first_dependent[t + 1]; d++)
+      wake(rank, mine.dependents[d]);
+  }
+
+  void collect_dependents(Rank rank) {
+    RankState& mine = ranks_[rank];
+    const auto& waits = program_.ranks[rank].waits;
+    mine.first_dependent.resize(program_.ranks[rank].tasks.size() + 1);
+    for (const Wait& wait : waits) mine.first_dependent[wait.on + 1]++;
+    std::partial_sum(mine.first_dependent.begin(), mine.first_dependent.end(), mine.first_dependent.begin());
+    mine.dependents.resize(waits.size());
+    std::vector<uint32_t> next(mine.first_dependent.begin(), mine.first_dependent.end() - 1);
+    for (const Wait& wait : waits) mine.dependents[next[wait.on]++] = wait.task;
   }
 
   // The first task that waits for something else than its turn, or failing that the first that is not done.
   std::optional<Fault> stuck() const {
     std::optional<Fault> any;
     for (Rank rank = 0; rank < ranks_.size(); rank++) {
-      for (uint32_t t = 0; t < ranks_[rank].tasks.size(); t++) {
-        if (ranks_[rank].tasks[t].fired == segments(rank, t)) continue;
-        const Task& it = task(rank, t);
-        const bool turn = (it.rx == nobody || its_turn_to_receive(rank, t)) &&
-                          (it.tx == nobody || its_turn_to_send(rank, t));
-        if (turn) return fault(program_.claim, rank, it.step, "is stuck: " + reason(rank, t));
-        if (!any) any = fault(program_.claim, rank, it.step, "is stuck: its turn on its links never comes");
+      for (uint32_t t = 0; t < ranks_[rank].fired.size(); t++) {
+        if (ranks_[rank].fired[t] == segments(rank, t)) continue;
+        const uint32_t step = task(rank, t).step;
+        if (its_turn_to_receive(rank, t) && its_turn_to_send(rank, t))
+          return fault(program_.claim, rank, step, "is stuck: " + reason(rank, t));
+        if (!any) any = fault(program_.claim, rank, step, "is stuck: its turn on its links never comes");
       }
     }
     return any;
@@ -194,11 +223,13 @@ class Machine {
       if (!satisfied(rank, t, wait))
         return fmt::format("it waits for step {} to {}", task(rank, wait.on).step,
                            wait.why == Why::data ? "give it data" : "be done with its buffer");
-    if (it.tx != nobody && setting_.slots > 0 && !has_slot(it.tx))
-      return fmt::format("all {} slots to rank {} are taken", setting_.slots, ends(it.tx).to);
-    if (it.tx != nobody && it.rx == nobody)
-      return fmt::format("rank {} does not come to meet it", ends(it.tx).to);
-    if (it.rx != nobody) return fmt::format("nothing arrives from rank {}", ends(it.rx).from);
+    for (const Port& port : tx_of(rank, t)) {
+      if (setting_.slots > 0 && !has_slot(port.link))
+        return fmt::format("all {} slots to rank {} are taken", setting_.slots, ends(port.link).to);
+      if (rx_of(rank, t).empty()) return fmt::format("rank {} does not come to meet it", ends(port.link).to);
+    }
+    for (const Port& port : rx_of(rank, t))
+      if (!arrived(port.link)) return fmt::format("nothing arrives from rank {}", ends(port.link).from);
     return "it is not its turn";
   }
 
@@ -208,7 +239,7 @@ class Machine {
   uint32_t windows_ = 0;
   std::vector<LinkState> links_;
   std::vector<RankState> ranks_;
-  std::vector<Rank> awake_;
+  std::vector<std::pair<Rank, uint32_t>> awake_;  // tasks to try
   std::vector<uint32_t> every_task_;
 };
 

@@ -1,6 +1,8 @@
 // The checks that need no execution: every step names things that exist, every send meets its receive.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/program.hpp"
 
 namespace rondo::schedule {
@@ -36,11 +38,14 @@ std::string misplaced(const Claim& claim, Rank rank, Buffer buffer, uint32_t chu
 std::string malformed(const Claim& claim, Rank rank, const Step& step) {
   const bool local = !sends(step) && !receives(step);
   const bool reads = step.kind != StepKind::recv, writes = !sends(step);
+  if (step.flags & flag::fan && step.kind != StepKind::recv_reduce) return "has fan, but is no recv_reduce";
+  if (step.flags & flag::published && local) return "has published, but has no peer";
   if (step.chunks == 0) return "covers no chunk";
   if (!local && step.other >= claim.shape.world)
     return fmt::format("has a peer outside the world of {}", claim.shape.world);
   if (!local && step.other == rank) return "has itself as peer";
-  if (claim.operation == Operation::barrier && step.flags) return "has flags, but tokens have no elements";
+  if (claim.operation == Operation::barrier && (step.flags & (flag::wide | flag::finish)))
+    return "has flags, but tokens have no elements";
   if (step.flags & flag::finish && sends(step)) return "has finish, but changes no data";
   if (step.flags & flag::finish && step.kind == StepKind::recv) return "has finish, but reduces nothing";
   if (reads) {
@@ -50,6 +55,31 @@ std::string malformed(const Claim& claim, Rank rank, const Step& step) {
   return writes ? misplaced(claim, rank, step.target, step.chunk, step.chunks) : std::string();
 }
 
+// A fan and a publication concern every other rank, once.
+std::optional<Fault> partial_run(const Program& program) {
+  const uint32_t world = program.claim.shape.world;
+  for (Rank rank = 0; rank < world; rank++) {
+    for (const Task& task : program.ranks[rank].tasks) {
+      if (task.action.kind != ActionKind::reduce_fan && task.action.kind != ActionKind::publish) continue;
+      std::vector<bool> peers(world);
+      for (uint32_t i = 0; i < task.action.run; i++)
+        peers[program.claim.steps[rank][task.step + i].other] = true;
+      const auto distinct = uint32_t(std::ranges::count(peers, true));
+      if (distinct != task.action.run || distinct != world - 1)
+        return fault(program.claim, rank, task.step,
+                     fmt::format("begins a run over {} ranks, not over all {} others", distinct, world - 1));
+    }
+  }
+  return std::nullopt;
+}
+
+// The step with which a task meets `peer`: one of a run, or the half of a fused action.
+uint32_t step_with(const Claim& claim, Rank rank, const Task& task, Rank peer) {
+  for (uint32_t s = task.step; s < task.step + task.action.steps(); s++)
+    if (claim.steps[rank][s].other == peer) return s;
+  return task.step;
+}
+
 // The k-th send of a link must be what the k-th receive expects.
 std::optional<Fault> unmatched(const Program& program, const Link& link) {
   const Claim& claim = program.claim;
@@ -57,20 +87,27 @@ std::optional<Fault> unmatched(const Program& program, const Link& link) {
   const size_t sends = link.sends.size(), receives = link.receives.size();
   for (size_t k = 0; k < std::min(sends, receives); k++) {
     const Task &send = from[link.sends[k]], &receive = to[link.receives[k]];
-    const Step &out = send.action.in, &in = receive.action.in;
-    const auto meets = fmt::format("rank {} step {}", link.from, send.step);
+    const Step &out = send.action.sending(), &in = receive.action.in;
+    const uint32_t sending = step_with(claim, link.from, send, link.to);
+    const uint32_t receiving = step_with(claim, link.to, receive, link.from);
+    const auto meets = fmt::format("rank {} step {}", link.from, sending);
     // Tokens have no elements: any chunk fits any other.
     if (in.chunk != out.chunk && claim.operation != Operation::barrier)
-      return fault(claim, link.to, receive.step,
+      return fault(claim, link.to, receiving,
                    fmt::format("meets {}, which sends chunk {}", meets, out.chunk));
+    if ((in.flags ^ out.flags) & flag::published)
+      return fault(claim, link.to, receiving,
+                   fmt::format("meets {}, and only one of them is published", meets));
     if (in.round != out.round)
-      return fault(claim, link.to, receive.step,
+      return fault(claim, link.to, receiving,
                    fmt::format("is of round {} but meets {} of round {}", in.round, meets, out.round));
   }
   if (sends > receives)
-    return fault(claim, link.from, from[link.sends[receives]].step, "has no receive at the other end");
+    return fault(claim, link.from, step_with(claim, link.from, from[link.sends[receives]], link.to),
+                 "has no receive at the other end");
   if (receives > sends)
-    return fault(claim, link.to, to[link.receives[sends]].step, "has no send at the other end");
+    return fault(claim, link.to, step_with(claim, link.to, to[link.receives[sends]], link.from),
+                 "has no send at the other end");
   // Of messages without elements only a link's first is ever sent, so only that orders anything.
   if (claim.operation == Operation::barrier && sends > 1)
     return fault(claim, link.from, from[link.sends[1]].step,
@@ -85,9 +122,12 @@ std::optional<Fault> malformed(const Claim& claim) {
     for (uint32_t s = 0; s < claim.steps[rank].size(); s++)
       if (auto wrong = malformed(claim, rank, claim.steps[rank][s]); !wrong.empty())
         return fault(claim, rank, s, wrong);
-  const Program program(claim, Form::unfused, Placement::out_of_place);
-  for (const Link& link : program.links)
-    if (auto found = unmatched(program, link)) return found;
+  for (Form form : {Form::unfused, Form::published}) {
+    const Program program(claim, form, Placement::out_of_place);
+    if (auto found = partial_run(program)) return found;
+    for (const Link& link : program.links)
+      if (auto found = unmatched(program, link)) return found;
+  }
   return std::nullopt;
 }
 

@@ -79,12 +79,11 @@ class Interpreter {
   void carry_out(Rank rank, const Task& task) {
     const Action& action = task.action;
     const Step& in = action.in;
-    if (action.kind == ActionKind::send)
-      return send(rank, task, in, load(rank, task.step, in.source, in.chunk));
+    if (sends(in)) return send(rank, task, in, load(rank, task.step, in.source, in.chunk));
+    if (action.kind == ActionKind::reduce_fan) return store(rank, task.step, in, reduce_fan(rank, task));
     Value value = undefined;
     if (action.receives()) {
-      value = wires_[task.rx].front();
-      wires_[task.rx].pop_front();
+      value = take(program_.ranks[rank].rx_of(task).front());
     } else {
       value = load(rank, task.step, in.source, in.other);
     }
@@ -101,6 +100,33 @@ class Interpreter {
     send(rank, task, action.out, value);
   }
 
+  Value take(const Port& port) {
+    const Value value = wires_[port.link].front();
+    wires_[port.link].pop_front();
+    return value;
+  }
+
+  // Every rank's contribution in the order of the canonical tree.
+  Value reduce_fan(Rank rank, const Task& task) {
+    const Step& in = task.action.in;
+    std::vector<Value> sources(claim_.shape.world, undefined);
+    for (const Port& port : program_.ranks[rank].rx_of(task)) {
+      Value& source = sources[program_.links[port.link].from];
+      source = take(port);
+      check_width(rank, task.step, in, source);
+    }
+    sources[rank] = load(rank, task.step, in.source, in.chunk);
+    const Value value = canonical(rank, task.step, sources);
+    return in.flags & flag::finish ? finish(rank, task.step, value) : value;
+  }
+
+  Value canonical(Rank rank, uint32_t step, std::span<const Value> sources) {
+    if (sources.size() == 1) return sources[0];
+    const size_t left = std::bit_floor(sources.size() - 1);
+    const Value first = canonical(rank, step, sources.first(left));
+    return combine(rank, step, first, canonical(rank, step, sources.subspan(left)));
+  }
+
   Value load(Rank rank, uint32_t step, Buffer buffer, uint32_t chunk) {
     const Value value = cell(rank, buffer, chunk).value;
     if (value == undefined)
@@ -110,7 +136,7 @@ class Interpreter {
 
   void send(Rank rank, const Task& task, const Step& step, Value value) {
     check_width(rank, task.step + (task.action.fused() ? 1 : 0), step, value);
-    wires_[task.tx].push_back(value);
+    for (const Port& port : program_.ranks[rank].tx_of(task)) wires_[port.link].push_back(value);
   }
 
   void check_width(Rank rank, uint32_t step, const Step& as, Value value) {

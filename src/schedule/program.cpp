@@ -10,8 +10,9 @@ namespace {
 
 std::vector<Action> actions_of(std::span<const Step> steps, Form form) {
   if (form == Form::unfused) return unfused(steps);
-  std::vector<Action> fused = fuse(steps), actions;
-  if (form == Form::fused) return fused;
+  std::vector<Action> fused = fuse(steps, form == Form::published ? Publications::yes : Publications::no),
+                      actions;
+  if (form != Form::stored) return fused;
   for (const Action& action : fused) {
     if (!action.fused() || action.kind == ActionKind::recv_reduce_send)
       actions.push_back(action);
@@ -119,40 +120,69 @@ class Waits {
 };
 
 // Gives every task its links and joins each send to its receive: the k-th to the k-th.
-void join(Program& program) {
-  const uint32_t world = program.claim.shape.world;
-  std::vector<uint32_t> link(size_t(world) * world, nobody);
-  const auto between = [&](Rank from, Rank to) {
-    uint32_t& id = link[size_t(from) * world + to];
-    if (id == nobody) {
-      id = uint32_t(program.links.size());
-      program.links.push_back({from, to, {}, {}});
-      program.ranks[from].tx.push_back(id);
-      program.ranks[to].rx.push_back(id);
-    }
-    return id;
-  };
-  for (Rank rank = 0; rank < world; rank++) {
-    RankProgram& mine = program.ranks[rank];
-    for (uint32_t t = 0; t < mine.tasks.size(); t++) {
-      Task& task = mine.tasks[t];
-      if (task.action.receives()) {
-        task.rx = between(task.action.in.other, rank);
-        program.links[task.rx].receives.push_back(t);
+class Joining {
+ public:
+  explicit Joining(Program& program)
+      : program_(program), world_(program.claim.shape.world), links_(2 * size_t(world_) * world_, nobody) {}
+
+  void run() {
+    for (Rank rank = 0; rank < world_; rank++)
+      for (uint32_t t = 0; t < program_.ranks[rank].tasks.size(); t++) open(rank, t);
+    std::vector<size_t> sent(program_.links.size()), received(program_.links.size());
+    for (RankProgram& mine : program_.ranks) {
+      for (const Task& task : mine.tasks) {
+        for (uint32_t p = task.first_rx; p < task.first_tx; p++)
+          meet(mine.ports[p], received, program_.links[mine.ports[p].link].sends);
+        for (uint32_t p = task.first_tx; p < task.last_tx; p++)
+          meet(mine.ports[p], sent, program_.links[mine.ports[p].link].receives);
       }
-      if (task.action.sends()) {
-        task.tx = between(rank, task.action.sending().other);
-        program.links[task.tx].sends.push_back(t);
-      }
-      if (task.rx == nobody && task.tx == nobody) mine.local.push_back(t);
     }
   }
-  for (const Link& joined : program.links)
-    for (size_t k = 0; k < std::min(joined.sends.size(), joined.receives.size()); k++) {
-      program.ranks[joined.to].tasks[joined.receives[k]].sender = joined.sends[k];
-      program.ranks[joined.from].tasks[joined.sends[k]].receiver = joined.receives[k];
+
+ private:
+  uint32_t between(Rank from, Rank to, const Step& step) {
+    const bool published = program_.form == Form::published && (step.flags & flag::published);
+    uint32_t& id = links_[(size_t(from) * world_ + to) * 2 + published];
+    if (id == nobody) {
+      id = uint32_t(program_.links.size());
+      program_.links.push_back({from, to, published, {}, {}});
+      program_.ranks[from].tx.push_back(id);
+      program_.ranks[to].rx.push_back(id);
     }
-}
+    return id;
+  }
+
+  void open(Rank rank, uint32_t t) {
+    RankProgram& mine = program_.ranks[rank];
+    Task& task = mine.tasks[t];
+    const auto& steps = program_.claim.steps[rank];
+    task.first_rx = task.first_tx = uint32_t(mine.ports.size());
+    const uint32_t run = task.action.run;
+    for (uint32_t i = 0; task.action.receives() && i < run; i++) {
+      const uint32_t link = between(steps[task.step + i].other, rank, task.action.in);
+      mine.ports.push_back({link});
+      program_.links[link].receives.push_back(t);
+    }
+    task.first_tx = uint32_t(mine.ports.size());
+    const uint32_t sending = task.step + (task.action.fused() ? 1 : 0);
+    for (uint32_t i = 0; task.action.sends() && i < run; i++) {
+      const uint32_t link = between(rank, steps[sending + i].other, task.action.sending());
+      mine.ports.push_back({link});
+      program_.links[link].sends.push_back(t);
+    }
+    task.last_tx = uint32_t(mine.ports.size());
+    if (task.first_rx == task.last_tx) mine.local.push_back(t);
+  }
+
+  static void meet(Port& port, std::vector<size_t>& met, const std::vector<uint32_t>& others) {
+    const size_t k = met[port.link]++;
+    if (k < others.size()) port.task = others[k];
+  }
+
+  Program& program_;
+  uint32_t world_;
+  std::vector<uint32_t> links_;
+};
 
 std::string described(const Step& step) {
   const std::string what = step.chunks == 1 ? fmt::format("{} chunk {}", name_of(step.kind), step.chunk)
@@ -202,11 +232,11 @@ Program::Program(const Claim& of, Form as, Placement where)
         task.step = step;
         mine.tasks.push_back(task);
       }
-      step += action.fused() ? 2 : 1;
+      step += action.steps();
     }
     Waits(*this, rank, mine).collect();
   }
-  join(*this);
+  Joining(*this).run();
 }
 
 }  // namespace rondo::schedule

@@ -28,9 +28,10 @@ struct Fault {
 Fault fault(const Claim& claim, Rank rank, uint32_t step, const std::string& what);
 
 enum class Form : uint8_t {
-  unfused,  // one action per step
-  stored,   // fused, but what is kept in output is sent from there later, as an action of its own
-  fused,    // fused, and every joined action needs its message and its slot at the same time
+  unfused,    // one action per step, but a fan is one
+  stored,     // fused, but what is kept in output is sent from there later, as an action of its own
+  fused,      // fused, and every joined action needs its message and its slot at the same time
+  published,  // fused, and what is published has links of its own, with blocks that every other rank reads
 };
 /// In place: all_reduce's output is its input, reduce_scatter's output is its shard of the input,
 /// all_gather's input is its shard of the output. A broadcast is always in place; a barrier has no memory.
@@ -54,28 +55,41 @@ struct Wait {
 inline constexpr uint32_t nobody = UINT32_MAX;
 
 struct Task {
-  Action action;                           // of one chunk
-  uint32_t step;                           // where the action begins in the rank's list
-  uint32_t first_wait = 0, last_wait = 0;  // into RankProgram::waits
-  uint32_t rx = nobody, tx = nobody;       // links
-  uint32_t sender = nobody;                // the task, at rx's other end, whose message this receives
-  uint32_t receiver = nobody;              // the task, at tx's other end, that receives this message
+  Action action;                                     // of one chunk
+  uint32_t step;                                     // where the action begins in the rank's list
+  uint32_t first_wait = 0, last_wait = 0;            // into RankProgram::waits
+  uint32_t first_rx = 0, first_tx = 0, last_tx = 0;  // into RankProgram::ports
 
   uint32_t chunk() const noexcept { return action.in.chunk; }
 };
 
+// Where a task uses a link.
+struct Port {
+  uint32_t link;
+  uint32_t task =
+      nobody;  // at the link's other end, which sends what this receives or receives what it sends
+};
+
 struct Link {
   Rank from, to;
+  bool published;
   std::vector<uint32_t> sends, receives;  // tasks of either end in the order of the link
 };
 
 struct RankProgram {
   std::vector<Task> tasks;
   std::vector<Wait> waits;
+  std::vector<Port> ports;
   std::vector<uint32_t> rx, tx, local;  // links; and the tasks that use none
 
   std::span<const Wait> waits_of(const Task& task) const noexcept {
     return std::span(waits).subspan(task.first_wait, task.last_wait - task.first_wait);
+  }
+  std::span<const Port> rx_of(const Task& task) const noexcept {
+    return std::span(ports).subspan(task.first_rx, task.first_tx - task.first_rx);
+  }
+  std::span<const Port> tx_of(const Task& task) const noexcept {
+    return std::span(ports).subspan(task.first_tx, task.last_tx - task.first_tx);
   }
 };
 
@@ -103,10 +117,12 @@ void touches(const Action& action, const Visit& visit) {
   const Step& in = action.in;
   switch (action.kind) {
     case ActionKind::send:
+    case ActionKind::publish:
       return visit(Touch::sent, in.source, in.chunk);
     case ActionKind::recv:
       return visit(Touch::write, in.target, in.chunk);
     case ActionKind::recv_reduce:
+    case ActionKind::reduce_fan:
       visit(Touch::read, in.source, in.chunk);
       return visit(Touch::write, in.target, in.chunk);
     case ActionKind::copy:

@@ -6,6 +6,7 @@
 //    waits only for its data (an earlier step that writes what it reads) and for its buffers (earlier steps
 //    that read or write what it overwrites).
 //  - A send is complete when the receiver has released it.
+//  - A chunk of the accumulator is as wide as what was written to it: partials wide, all else narrow.
 //  - A copy of a chunk onto itself (a shard that is in place already) does nothing.
 //  - A chunk is placed by Layout; lanes and segments are not in steps: the engine loops a schedule over
 //    windows of segments.
@@ -31,7 +32,13 @@ enum class Buffer : uint8_t { none, input, output, accumulator };
 namespace flag {
 inline constexpr uint8_t wide = 1;    // the payload is a partial, in the accumulation type
 inline constexpr uint8_t finish = 2;  // the result is complete: scale, canonical NaN, round once
-inline constexpr uint8_t fan = 4;     // fused with the next step of the same round
+// Part of a run of recv_reduces of one chunk, one from every other rank, that are one reduction: all ranks'
+// contributions in the order of the canonical tree, in which node (k,i) covers the ranks from i*2^k up to
+// (i+1)*2^k and is left op right, or left alone when right is empty.
+inline constexpr uint8_t fan = 4;
+// On a send: part of a run of sends of one chunk, one to every other rank, that are one publication where all
+// ranks see one memory. On what receives: the payload is taken from the peer's publication.
+inline constexpr uint8_t published = 8;
 }  // namespace flag
 
 struct Step {
@@ -86,7 +93,7 @@ constexpr std::string_view name_of(Buffer buffer) noexcept {
 }
 
 enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-enum class Algorithm : uint8_t { ring, dissemination };
+enum class Algorithm : uint8_t { ring, dissemination, direct, one_shot };
 
 constexpr std::string_view name_of(Operation operation) noexcept {
   switch (operation) {
@@ -109,6 +116,10 @@ constexpr std::string_view name_of(Algorithm algorithm) noexcept {
       return "ring";
     case Algorithm::dissemination:
       return "dissemination";
+    case Algorithm::direct:
+      return "direct";
+    case Algorithm::one_shot:
+      return "one_shot";
   }
   return "?";
 }

@@ -1,5 +1,6 @@
 #include "schedule/verify.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "schedule/hazard.hpp"
@@ -26,6 +27,12 @@ std::optional<Fault> fused_progress(const Program& program, uint32_t window, uin
   setting.segments.assign(chunks, 0);
   setting.segments[0] = 1;
   return run(program, setting);
+}
+
+bool publishes(const Claim& claim) {
+  return std::ranges::any_of(claim.steps, [](const std::vector<Step>& steps) {
+    return std::ranges::any_of(steps, [](const Step& step) { return bool(step.flags & flag::published); });
+  });
 }
 
 std::optional<Fault> progress(const Program& program) {
@@ -64,7 +71,8 @@ Verdict verify(const Claim& claim) {
   verdict.wrong = malformed(claim);
   if (verdict.wrong) return verdict;
   for (Placement placement : {Placement::out_of_place, Placement::in_place}) {
-    for (Form form : {Form::unfused, Form::fused}) {
+    for (Form form : {Form::unfused, Form::fused, Form::published}) {
+      if (form == Form::published && !publishes(claim)) continue;  // nothing would differ
       const Program program(claim, form, placement);
       verdict.meaning = interpret(program);
       verdict.wrong = verdict.meaning.wrong;

@@ -21,7 +21,7 @@ struct Verdict {
 };
 
 /// All the proofs below, for one world and one root: results, widths and finishes and hazards, in and out of
-/// place, unfused and fused; progress unfused with links of 0, 1 and unbounded messages, and fused for
+/// place, unfused, fused and with publications; progress unfused with links of 0, 1 and unbounded messages, and fused for
 /// windows W with W+1 slots. Worlds of at most 64 ranks.
 Verdict verify(const Claim& claim);
 Verdict verify(const Schedule& schedule, const Shape& shape);

@@ -5,18 +5,20 @@
 #include <algorithm>
 #include <atomic>
 
-#include "engine/selection.hpp"
 #include "reference.hpp"
+#include "schedule/catalogue.hpp"
 #include "tests/skip.hpp"
 #include "world.hpp"
 
 namespace rondo::test {
 namespace {
 
+using schedule::Algorithm;
 using schedule::Operation;
 
 struct Case {
   Operation operation;
+  Algorithm algorithm;
   Reduction reduction;
   uint64_t count;
   bool in_place;
@@ -25,9 +27,9 @@ struct Case {
 };
 
 std::string text(const Case& c, uint32_t world, DataType type) {
-  return fmt::format("{} {} {} world={} count={} {} offset={} root={}", name_of(c.operation), name_of(type),
-                     name_of(c.reduction), world, c.count, c.in_place ? "in place" : "out of place", c.offset,
-                     c.root);
+  return fmt::format("{} {} {} {} world={} count={} {} offset={} root={}", name_of(c.algorithm),
+                     name_of(c.operation), name_of(type), name_of(c.reduction), world, c.count,
+                     c.in_place ? "in place" : "out of place", c.offset, c.root);
 }
 
 // What rank `rank` holds at index i of the whole vector when the operation is over.
@@ -69,7 +71,7 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
     source.set(in_place ? in.first + i : i, value);
   }
   const engine::Call call{.operation = c.operation,
-                          .algorithm = engine::select(c.operation),
+                          .algorithm = c.algorithm,
                           .type = data_type_of<T>,
                           .reduction = c.reduction,
                           .count = c.count,
@@ -108,23 +110,34 @@ void run_cases(World& world, const std::vector<Case>& cases) {
 
 std::vector<uint64_t> small_counts(uint32_t world) { return {0, 1, world - 1, world, world + 1, 1023}; }
 
-// The product of operations, reductions, counts and in place or out; misalignments and roots rotate through
+// The product of schedules, reductions, counts and in place or out; misalignments and roots rotate through
 // it.
 std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts) {
   std::vector<Case> cases;
   uint32_t turn = 0;
   for (const uint64_t count : counts) {
-    for (const Operation operation : {Operation::all_reduce, Operation::reduce_scatter}) {
-      for (const Reduction reduction : all_reductions) {
-        cases.push_back({operation, reduction, count, false, turn++ % 3, 0});
-        cases.push_back({operation, reduction, count, true, turn++ % 3, 0});
+    for (const schedule::Schedule& schedule : schedule::catalogue()) {
+      const auto [operation, algorithm] = std::pair(schedule.operation, schedule.algorithm);
+      const auto add = [&](Reduction reduction, bool in_place, Rank root) {
+        cases.push_back({operation, algorithm, reduction, count, in_place, turn++ % 3, root});
+      };
+      switch (operation) {
+        case Operation::all_reduce:
+        case Operation::reduce_scatter:
+          for (const Reduction reduction : all_reductions)
+            for (const bool in_place : {false, true}) add(reduction, in_place, 0);
+          break;
+        case Operation::all_gather:
+          for (const bool in_place : {false, true}) add(Reduction::sum, in_place, 0);
+          break;
+        case Operation::broadcast:
+          for (Rank root = 0; root < world; root += 3) add(Reduction::sum, true, root);
+          break;
+        case Operation::barrier:
+          cases.push_back({operation, algorithm, Reduction::sum, 0, true, 0, 0});
+          break;
       }
     }
-    cases.push_back({Operation::all_gather, Reduction::sum, count, false, turn++ % 3, 0});
-    cases.push_back({Operation::all_gather, Reduction::sum, count, true, turn++ % 3, 0});
-    for (Rank root = 0; root < world; root += 3)
-      cases.push_back({Operation::broadcast, Reduction::sum, count, true, turn++ % 3, root});
-    cases.push_back({Operation::barrier, Reduction::sum, 0, true, 0, 0});
   }
   return cases;
 }
@@ -134,8 +147,10 @@ std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts)
 // from type to type, so that every type meets every count.
 void run_all_types(World& world, const std::vector<Case>& cases) {
   run_cases<float>(world, cases);
-  const auto ends = [](const Case& c) { return c.operation == Operation::barrier; };  // those of a count
-  const auto counts = size_t(std::count_if(cases.begin(), cases.end(), ends));
+  const auto once = [](const Case& c) {  // one of these per count
+    return c.operation == Operation::barrier && c.algorithm == Algorithm::direct;
+  };
+  const auto counts = size_t(std::count_if(cases.begin(), cases.end(), once));
   const size_t per_count = cases.size() / counts;
   size_t type = 0;
   const auto run = [&]<class T>(T) {
@@ -189,22 +204,41 @@ TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   const uint64_t count = (1 << 20) + 1;
   for (const uint32_t n : {2u, 3u, 8u}) {
     World world = World::over_sockets(n, SocketKind::tcp4);
-    run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, count, true, 0, 0},
-                             {Operation::all_reduce, Reduction::avg, count, false, 1, 0},
-                             {Operation::all_gather, Reduction::sum, count, false, 1, 0},
-                             {Operation::broadcast, Reduction::sum, count, true, 0, n - 1}});
-    run_cases<int64_t>(world, {{Operation::all_reduce, Reduction::avg, count, true, 0, 0},
-                               {Operation::reduce_scatter, Reduction::avg, count, false, 3, 0},
-                               {Operation::reduce_scatter, Reduction::max, count, true, 0, 0}});
+    run_cases<float>(world, {{Operation::all_reduce, Algorithm::ring, Reduction::sum, count, true, 0, 0},
+                             {Operation::all_reduce, Algorithm::ring, Reduction::avg, count, false, 1, 0},
+                             {Operation::all_gather, Algorithm::ring, Reduction::sum, count, false, 1, 0},
+                             {Operation::broadcast, Algorithm::ring, Reduction::sum, count, true, 0, n - 1}});
+    run_cases<int64_t>(world,
+                       {{Operation::all_reduce, Algorithm::ring, Reduction::avg, count, true, 0, 0},
+                        {Operation::reduce_scatter, Algorithm::ring, Reduction::avg, count, false, 3, 0},
+                        {Operation::reduce_scatter, Algorithm::ring, Reduction::max, count, true, 0, 0}});
+  }
+}
+
+TEST_CASE("collectives: direct, 1 Mi + 1 elements, over sockets and shared memory") {
+  const uint64_t count = (1 << 20) + 1;
+  for (const uint32_t n : {2u, 3u, 8u}) {
+    World worlds[] = {World::over_sockets(n, SocketKind::tcp4), World::over_shm(n)};
+    for (World& world : worlds) {
+      run_cases<float>(world,
+                       {{Operation::all_reduce, Algorithm::direct, Reduction::sum, count, true, 0, 0},
+                        {Operation::all_gather, Algorithm::direct, Reduction::sum, count, false, 1, 0},
+                        {Operation::broadcast, Algorithm::direct, Reduction::sum, count, true, 0, n - 1}});
+      run_cases<bfloat16>(
+          world, {{Operation::all_reduce, Algorithm::direct, Reduction::avg, count, true, 1, 0},
+                  {Operation::reduce_scatter, Algorithm::direct, Reduction::max, count, false, 3, 0}});
+    }
   }
 }
 
 TEST_CASE("collectives over sockets whose kernel buffers hold far less than a window") {
   for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny}) {
     World world = World::over_sockets(4, kind);
-    run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, 300'000, true, 0, 0},
-                             {Operation::reduce_scatter, Reduction::max, 300'000, false, 1, 0},
-                             {Operation::all_gather, Reduction::sum, 300'000, false, 1, 0}});
+    run_cases<float>(world,
+                     {{Operation::all_reduce, Algorithm::direct, Reduction::sum, 300'000, true, 0, 0},
+                      {Operation::all_reduce, Algorithm::ring, Reduction::sum, 300'000, true, 0, 0},
+                      {Operation::reduce_scatter, Algorithm::ring, Reduction::max, 300'000, false, 1, 0},
+                      {Operation::all_gather, Algorithm::ring, Reduction::sum, 300'000, false, 1, 0}});
   }
 }
 
@@ -236,7 +270,7 @@ TEST_CASE("payload counters: a full-width ring all-reduce moves exactly 2(N-1)m 
   for (const uint32_t n : {1u, 2u, 3u, 5u, 8u}) {
     for (const uint64_t count : {0u, 1u, 7u, 1023u, 100'003u}) {
       World world = World::over_sockets(n, SocketKind::unix_pair);
-      run_cases<float>(world, {{Operation::all_reduce, Reduction::sum, count, true, 0, 0}});
+      run_cases<float>(world, {{Operation::all_reduce, Algorithm::ring, Reduction::sum, count, true, 0, 0}});
       uint64_t payload = 0, headers = 0;
       for (Rank rank = 0; rank < n; rank++) {
         payload += world.engine(rank).counters().payload_bytes_sent;

@@ -9,7 +9,7 @@ using namespace rondo::schedule;
 TEST_CASE("fuse: a ring all-reduce on 4 ranks becomes 7 actions that touch memory once") {
   const Schedule* ring = find(Operation::all_reduce, Algorithm::ring);
   REQUIRE(ring != nullptr);
-  const auto actions = fuse(steps_of(*ring, 0, {.world = 4}));
+  const auto actions = fuse(steps_of(*ring, 0, {.world = 4}), Publications::no);
   std::vector<ActionKind> kinds;
   for (const Action& action : actions) kinds.push_back(action.kind);
   using enum ActionKind;
@@ -24,5 +24,26 @@ TEST_CASE("fuse: an accumulator that something else reads is not elided") {
       {send, flag::wide, Buffer::accumulator, Buffer::none, 1, 1, 5, 2},
       {send, flag::wide, Buffer::accumulator, Buffer::none, 1, 1, 5, 3},
   };
-  CHECK(fuse(steps).size() == 3);
+  CHECK(fuse(steps, Publications::no).size() == 3);
+}
+
+TEST_CASE("fuse: a fan is one action, a publication only where all ranks see one memory") {
+  const Schedule* direct = find(Operation::all_reduce, Algorithm::direct);
+  REQUIRE(direct != nullptr);
+  const auto steps = steps_of(*direct, 1, {.world = 4});
+  using enum ActionKind;
+  const auto check = [&](const std::vector<Action>& actions, std::vector<ActionKind> kinds) {
+    std::vector<ActionKind> found;
+    uint32_t covered = 0;
+    for (const Action& action : actions) {
+      found.push_back(action.kind);
+      covered += action.steps();
+      CHECK(action.run == (action.kind == reduce_fan || action.kind == publish ? 3 : 1));
+    }
+    CHECK(found == kinds);
+    CHECK(covered == steps.size());
+  };
+  check(fuse(steps, Publications::no), {send, send, send, reduce_fan, send, send, send, recv, recv, recv});
+  check(fuse(steps, Publications::yes), {send, send, send, reduce_fan, publish, recv, recv, recv});
+  check(unfused(steps), {send, send, send, reduce_fan, send, send, send, recv, recv, recv});
 }

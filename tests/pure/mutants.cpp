@@ -263,6 +263,34 @@ TEST_CASE("mutants: any finish flag flipped") {
   });
 }
 
+TEST_CASE("mutants: any fan flag flipped") {
+  check_all([](Claim& claim, Rank rank, uint32_t s) {
+    // With two ranks only one contribution comes: without the flag rank 0 adds it in the other order, which
+    // shows where both ranks reduce the same chunk.
+    const bool shared = claim.operation == Operation::all_reduce && claim.chunks == 1;
+    if (claim.shape.world == 2 && !(shared && rank == 0 && claim.steps[rank][s].flags & flag::fan))
+      return false;
+    claim.steps[rank][s].flags ^= flag::fan;
+    return true;
+  });
+}
+
+TEST_CASE("mutants: any published flag flipped") {
+  check_all([](Claim& claim, Rank rank, uint32_t s) {
+    claim.steps[rank][s].flags ^= flag::published;
+    return true;
+  });
+}
+
+TEST_CASE("mutant: a one-shot in place without the copy overwrites what others still read") {
+  Claim claim = claim_of(*find(Operation::all_reduce, Algorithm::one_shot), {.world = 3});
+  for (auto& steps : claim.steps) {
+    steps.erase(steps.begin());
+    for (Step& step : steps) step.source = Buffer::input;
+  }
+  check_reported(claim, 0, 2, "it waits for step 1 to be done with its buffer");
+}
+
 TEST_CASE("mutants: any chunk moved on by one") {
   check_all([](Claim& claim, Rank rank, uint32_t s) {
     if (claim.chunks == 1) return false;

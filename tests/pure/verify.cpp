@@ -35,7 +35,7 @@ TEST_CASE("verify: the whole catalogue is proven for worlds 1 to 64") {
     REQUIRE(verify(schedule, shape).counter_example() == "");
     cases++;
   });
-  CHECK(cases == 4 * 64 + 136 + 48 * 2);
+  CHECK(cases == 9 * 64 + 2 * (136 + 48 * 2));
 }
 
 TEST_CASE("verify: more than 64 ranks are refused, not waved through") {
@@ -50,6 +50,23 @@ TEST_CASE("verify: reports the order of summation") {
   CHECK(verdict.order(3) == "((0+1)+2)+3");
   CHECK(verify(ring(Operation::reduce_scatter, 3)).order(2) == "(0+1)+2");
   CHECK(verify(ring(Operation::all_reduce, 1)).order(0) == "0");
+}
+
+TEST_CASE("verify: direct and one-shot sum in the order of the canonical tree, every chunk on every rank") {
+  for (const auto& [operation, algorithm] : {std::pair(Operation::all_reduce, Algorithm::direct),
+                                             {Operation::reduce_scatter, Algorithm::direct},
+                                             {Operation::all_reduce, Algorithm::one_shot}}) {
+    const Schedule& schedule = *find(operation, algorithm);
+    for (const auto& [world, tree] : {std::pair(2u, "0+1"),
+                                      {3u, "(0+1)+2"},
+                                      {4u, "(0+1)+(2+3)"},
+                                      {5u, "((0+1)+(2+3))+4"},
+                                      {7u, "((0+1)+(2+3))+((4+5)+6)"}}) {
+      const Verdict verdict = verify(schedule, {.world = world});
+      for (uint32_t chunk = 0; chunk < schedule.chunks({.world = world}); chunk++)
+        CHECK(verdict.order(chunk) == tree);
+    }
+  }
 }
 
 TEST_CASE("verify: with W slots for a window of W the fused ring is stuck, with W+1 it is not") {

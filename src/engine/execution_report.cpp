@@ -1,0 +1,54 @@
+// What an execution says of itself when it cannot go on.
+#include <fmt/format.h>
+
+#include "engine/execution.hpp"
+
+namespace rondo::engine {
+
+std::optional<Error> Execution::failure() const {
+  if (mismatch_) return mismatch_;
+  for (size_t i = 0; i < links_.size(); i++) {
+    const LinkRun& link = links_[i];
+    const auto& queue = program_->links[i];
+    const bool pending =
+        queue.sends ? !link.done || link.peer->tx->completed() < link.peer->accepted : !link.done;
+    if (!pending) continue;
+    const LinkState state = queue.sends ? link.peer->tx->poll() : link.peer->rx->poll();
+    if (state == LinkState::open) continue;
+    return Error{ErrorCode::peer_lost,
+                 fmt::format("rank {} {} in the middle of the operation", queue.peer,
+                             state == LinkState::closed ? "closed its connection" : "dropped its connection"),
+                 queue.peer};
+  }
+  return std::nullopt;
+}
+
+std::string Execution::waiting_for() const {
+  std::string text;
+  for (size_t i = 0; i < links_.size(); i++) {
+    const LinkRun& link = links_[i];
+    const auto& queue = program_->links[i];
+    if (link.done) continue;
+    text += text.empty() ? "" : "; ";
+    if (queue.sends)
+      text += fmt::format("rank {} has not taken all that this rank sends", queue.peer);
+    else if (link.header_bytes < sizeof header_)
+      text += fmt::format("nothing of this operation has come from rank {}", queue.peer);
+    else
+      text += fmt::format("rank {} has sent {} of {} bytes of chunk {}", queue.peer,
+                          ops_[queue.ops[link.next]].in_bytes,
+                          ops_[queue.ops[link.next]].count * ops_[queue.ops[link.next]].in_width,
+                          program_->ops[queue.ops[link.next]].chunk);
+  }
+  return text;
+}
+
+std::optional<Rank> Execution::first_awaited() const {
+  for (size_t i = 0; i < links_.size(); i++)
+    if (!program_->links[i].sends && !links_[i].done) return program_->links[i].peer;
+  for (size_t i = 0; i < links_.size(); i++)
+    if (!links_[i].done) return program_->links[i].peer;
+  return std::nullopt;
+}
+
+}  // namespace rondo::engine
