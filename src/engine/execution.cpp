@@ -178,7 +178,8 @@ bool Execution::advance_tx(uint32_t index) {
     const Op& op = program_->ops[queue[link.next]];
     OpRun& run = ops_[queue[link.next]];
     if (op.kind == ActionKind::recv_reduce_send) break;  // the receiving side produces into this link
-    const bool follows = op.kind != ActionKind::send;    // sends what it has itself taken in
+    // Sends what it has itself taken in.
+    const bool follows = op.kind != ActionKind::send && op.kind != ActionKind::publish;
     const uint64_t until = limit(run.count, link.window);
     const uint64_t available = follows ? std::min(until, run.elements()) : ready(op.producer, until);
     const size_t bytes = available * run.out_width - run.out_bytes;
