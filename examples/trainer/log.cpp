@@ -30,14 +30,16 @@ rondo::Result<void> Log::write(const StepLine& line) {
 }
 
 rondo::Result<void> Log::write(const FinalLine& line) {
-  return write_line(nlohmann::ordered_json{{"final", true},
-                                           {"held_out_loss", line.held_out_loss},
-                                           {"steps", line.steps},
-                                           {"ranks", line.ranks},
-                                           {"parameters", line.parameters},
-                                           {"seconds", line.seconds},
-                                           {"data_sha256", line.data_sha256}}
-                        .dump());
+  return write_line(nlohmann::ordered_json{
+      {"final", true},
+      {"held_out_loss", line.held_out_loss},
+      {"steps", line.steps},
+      {"ranks", line.ranks},
+      {"parameters", line.parameters},
+      {"seconds", line.seconds},
+      {"data_sha256", line.data_sha256},
+      {"transport",
+       line.transport}}.dump());
 }
 
 // Each line is flushed: who follows the file sees whole lines, and a full disk shows at once.

@@ -23,6 +23,7 @@ struct FinalLine {
   size_t parameters;
   double seconds;  // of the training steps
   std::string data_sha256;
+  std::string transport;  // what carried the gradients
 };
 
 class Log {

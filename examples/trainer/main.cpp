@@ -39,7 +39,9 @@ int main(int argc, char** argv) try {
   const auto& options = std::get<trainer::TrainOptions>(parsed);
 
   const auto choice = trainer::choose_gemm<float>();
-  auto communicator = rondo::Communicator::from_environment();
+  rondo::Options job;
+  job.transport = options.transport;
+  auto communicator = rondo::Communicator::from_environment(job);
   if (!communicator) return fail(communicator.error());
   stop_when_asked();
   if (choice.warning && communicator->rank() == 0) fmt::print(stderr, "WARNING: {}\n", *choice.warning);

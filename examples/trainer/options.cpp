@@ -62,6 +62,9 @@ void declare(CLI::App& app, TrainOptions& options) {
                  "the text: a file, 'bible' or 'generated'; else the Bible where it is installed");
   app.add_option("--out", options.out, "folder for log.jsonl, loss.svg and sample.txt")
       ->capture_default_str();
+  app.add_option("--transport", options.transport,
+                 "what carries the gradients: auto, tcp or shm; else RONDO_TRANSPORT")
+      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
   declare_training(app, options);
 }
 

@@ -145,7 +145,8 @@ Result<void> Training::finish(Seconds duration) {
                        communicator_.world(),
                        parameters_.size(),
                        duration.count(),
-                       corpus_.text().sha256};
+                       corpus_.text().sha256,
+                       std::string(communicator_.transport())};
   if (auto written = report_->final(line); !written) return written;
   if (auto drawn = report_->plot(); !drawn) return drawn;
   constexpr double temperature = 0.7;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
@@ -55,6 +56,8 @@ class Communicator {
   /// One that was moved from has rank 0 of a world of 0, and its calls return invalid_argument.
   Rank rank() const noexcept;
   uint32_t world() const noexcept;
+  /// What carries the data: "shm" (shared memory), "tcp", or "local" in a world of one.
+  std::string_view transport() const noexcept;
   /// The part of `count` elements that belongs to this rank in reduce_scatter and all_gather.
   Extent shard(uint64_t count) const noexcept { return rondo::shard(count, world(), rank()); }
   Counters counters() const noexcept;

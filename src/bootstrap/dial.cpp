@@ -16,7 +16,7 @@ Dial::Dial(asio::io_context& context, const Address& address, const Credentials&
       socket_(context),
       timer_(context),
       address_(address),
-      has_secret_(!credentials.secret.empty()),
+      same_user_only_(credentials.secret.empty() || purpose == Purpose::memory),
       side_(credentials, purpose, claim),
       done_(std::move(done)) {}
 
@@ -66,9 +66,12 @@ void Dial::connected(int error) {
   // connects to itself and would keep the real listener out.
   if (is_tcp(address_) && local_address(socket_.native_handle()) == remote_address(socket_.native_handle()))
     return fail({}, ECONNREFUSED);
-  if (!has_secret_ && !same_user(socket_.native_handle()))
-    return finish(Failure{
-        {ErrorCode::refused, "the other end belongs to another user, and there is no secret"}, false});
+  if (same_user_only_ && !same_user(socket_.native_handle()))
+    return finish(
+        Failure{{ErrorCode::refused,
+                 "the other end belongs to another user, and there is no secret, or memory is to be "
+                 "shared"},
+                false});
   if (!send_now(socket_, side_.hello())) return fail("the connection broke", errno);
   read(hello_, &Dial::prove);
 }

@@ -46,7 +46,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Socket socket_;
   asio::steady_timer timer_;
   const Address address_;
-  const bool has_secret_;
+  const bool same_user_only_;
   DiallingSide side_;
   std::array<std::byte, hello_bytes> hello_;
   std::array<std::byte, answer_bytes> answer_;

@@ -147,9 +147,12 @@ void Door::accept(const std::shared_ptr<Listener>& listener) {
     });
     return;
   }
-  // The name of a Unix socket is no secret: without one, only this user's own processes may come in.
-  if (fd && credentials_.secret.empty() && !same_user(fd.get())) {
-    log::line(log::Level::warn, int(rank_), "closed a connection of another user: there is no secret");
+  // The name of a Unix socket is no secret: without one, and to shared memory, only this user's own processes
+  // may come in.
+  const bool same_user_only = credentials_.secret.empty() || purpose_ == Purpose::memory;
+  if (fd && same_user_only && !same_user(fd.get())) {
+    log::line(log::Level::warn, int(rank_), "closed a connection of another user: {}",
+              credentials_.secret.empty() ? "there is no secret" : "memory is shared within one user");
   } else if (fd) {
     if (sessions_.size() >= limits_.waiting) drop(*sessions_.front());
     const auto session = std::make_shared<Session>(weak_from_this(), *this, std::move(fd));

@@ -244,6 +244,8 @@ void Hub::complete() {
   arriving_.clear();
   Welcome welcome;
   welcome.epoch = random_number();
+  welcome.transport = setup_.transport;
+  welcome.remaining_ms = uint32_t(milliseconds_until(setup_.deadline));
   for (const Member& member : members_) {
     welcome.persons.push_back(member.join.person);
     welcome.listeners.push_back(member.join.listener);
@@ -280,6 +282,7 @@ void Hub::received(Rank from, const Message& message) {
   switch (message.kind) {
     case Kind::join:
     case Kind::welcome:
+    case Kind::groups:
       return lost(from, "sent a message that only starts a job");
     case Kind::failed:
       // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.
@@ -289,6 +292,7 @@ void Hub::received(Rank from, const Message& message) {
       members_[from].gone = true;
       break;
     case Kind::dial:
+    case Kind::shared:
       break;
   }
   send(message);

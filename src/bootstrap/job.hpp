@@ -20,10 +20,28 @@ struct Limits {
   size_t waiting = 64;          // strangers at once; one more, and the oldest is closed
 };
 
+/// How this rank's memory becomes visible to the other ranks of the machine. The job moves descriptors and says
+/// when; what is in the memory is the owner's business. Service thread; must not block. Any error means that
+/// the job shares no memory.
+class Sharing {
+ public:
+  virtual ~Sharing() = default;
+  /// First. Makes the memory; its descriptor, which stays the owner's until end().
+  virtual Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) noexcept = 0;
+  /// `memory` is what the peer's begin() gave. Then both ranks have attached, then both have checked.
+  virtual Result<void> attach(Rank peer, Descriptor memory) noexcept = 0;
+  virtual Result<void> check(Rank peer) noexcept = 0;
+  virtual Result<void> confirm(Rank peer) noexcept = 0;
+  /// Whether all ranks of the job now see each other's memory and are going to use it.
+  virtual void end(bool shared) noexcept = 0;
+};
+
 /// What a Job tells its owner. Called on the service thread; must not block.
 class Handler {
  public:
   virtual ~Handler() = default;
+  /// Where there is none, the job shares no memory. Before join has returned.
+  virtual Sharing* sharing() noexcept { return nullptr; }
   /// A proven, non-blocking stream socket to `peer` for `lane` (either side may have asked for it), or why
   /// there is none. Once per (peer, lane); may come before join has returned.
   virtual void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept = 0;
@@ -42,7 +60,7 @@ class Job {
   /// Blocks until all ranks have joined, at most options.init_timeout. `options` is complete (see
   /// base/environment). Errors: timeout (names the missing ranks, on every rank that joined), refused
   /// (secret, version; names both sides), invalid_argument (two processes claim one rank, or world sizes
-  /// differ), system. With a `meeting`, options.root is its root.
+  /// differ), system (also when RONDO_TRANSPORT=shm cannot be had). With a `meeting`, options.root is its root.
   static Result<std::unique_ptr<Job>> join(const Options& options, std::shared_ptr<Service> service,
                                            Handler& handler, const Limits& limits = {},
                                            const Meeting& meeting = {});
@@ -52,6 +70,8 @@ class Job {
   virtual uint32_t world() const noexcept = 0;
   /// Ranks of this job that run on this machine (as far as a cheap comparison of boot ids tells).
   virtual uint32_t local_world() const noexcept = 0;
+  /// Every rank sees every other's memory, and all use it; the same on every rank.
+  virtual bool shares_memory() const noexcept = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
   /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank

@@ -8,6 +8,7 @@
 
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
+#include "bootstrap/exchange.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/star.hpp"
 
@@ -33,6 +34,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t world() const noexcept { return world_; }
   uint32_t local_world() const noexcept { return local_world_; }
   uint64_t epoch() const noexcept { return job_.epoch; }
+  bool shares_memory() const noexcept { return shares_memory_; }
 
  private:
   // A data connection. Only the lower rank dials.
@@ -49,6 +51,17 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+
+  // Between joined and the end of join: agreeing on what carries the data.
+  void open_memory_door();
+  void agree();
+  std::optional<Groups> not_to_be_tried() const;
+  void exchange();
+  Result<void> with_sharing(const Exchange::Use& use);
+  void shared(Rank from, const Shared& outcome);
+  void agreement_missing();
+  void conclude(const Groups& groups);
+  void finish_join(Result<void> outcome);
 
   void open(Rank peer, uint16_t lane);
   void dial(const Key& key);
@@ -74,11 +87,17 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::mutex handler_mutex_;                // held while the handler is being called
   Handler* handler_;
   std::promise<Result<void>> joining_;
+  bool join_finished_ = false;
 
   Welcome job_;
   uint32_t local_world_ = 1;
   std::shared_ptr<Star> star_;
   std::shared_ptr<Door> door_;
+  Descriptor memory_listener_;
+  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<asio::steady_timer> agreement_timer_;
+  std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
+  bool shares_memory_ = false;
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::set<Rank> left_;

@@ -179,7 +179,9 @@ void Spoke::received(const Message& message) {
     return lost("sent a message out of turn");
   }
   if (phase_ != Phase::running) return;
-  if (message.kind == Kind::join || message.kind == Kind::welcome) return lost("sent a message out of turn");
+  const bool only_from_root = message.kind == Kind::groups && message.from != 0;
+  if (message.kind == Kind::join || message.kind == Kind::welcome || only_from_root)
+    return lost("sent a message out of turn");
   if (message.kind == Kind::leave && message.from == 0) phase_ = Phase::alone;
   if (const auto owner = owner_.lock()) owner->deliver(message);
 }

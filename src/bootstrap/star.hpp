@@ -27,7 +27,7 @@ class StarOwner {
   /// Exactly one of these two, once. `listener` is this rank's data listener; rank 0 never needs one.
   virtual void joined(Welcome welcome, Descriptor listener) = 0;
   virtual void join_failed(const Error& error) = 0;
-  /// After joined(): a message of kind failed, leave or dial for this rank.
+  /// After joined(): a message for this rank, of any kind but join and welcome.
   virtual void deliver(const Message& message) = 0;
 };
 
@@ -55,6 +55,7 @@ struct StarSetup {
   std::string interfaces;  // Options::interfaces
   PortRange ports;
   Meeting meeting;
+  Transport transport;
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);

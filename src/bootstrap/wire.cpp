@@ -10,13 +10,14 @@ constexpr std::string_view magic("RONDO\r\n\x97", 8);
 constexpr size_t build_bytes = 16;
 
 void write(Writer& out, const Person& person) {
-  out.u32(person.pid).text(person.host, longest_host).raw(person.boot);
+  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door);
 }
 Person read_person(Reader& in) {
   Person person;
   person.pid = in.u32();
   person.host = in.text();
   in.raw(person.boot);
+  in.raw(person.door);
   return person;
 }
 void write(Writer& out, const DataAddress& address) {
@@ -129,6 +130,8 @@ std::optional<Head> decode_head(std::span<const std::byte, head_bytes> data) {
     case Kind::failed:
     case Kind::leave:
     case Kind::dial:
+    case Kind::shared:
+    case Kind::groups:
       return head;
   }
   return std::nullopt;
@@ -156,7 +159,8 @@ std::optional<Join> decode_join(std::span<const std::byte> data) {
 
 Bytes encode(const Welcome& welcome) {
   Writer out;
-  out.u64(welcome.epoch).u32(uint32_t(welcome.persons.size()));
+  out.u64(welcome.epoch).u8(uint8_t(welcome.transport)).u32(welcome.remaining_ms);
+  out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
     write(out, welcome.persons[rank]);
     write(out, welcome.listeners[rank]);
@@ -168,13 +172,54 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   Reader in(data);
   Welcome welcome;
   welcome.epoch = in.u64();
+  welcome.transport = Transport(in.u8());
+  welcome.remaining_ms = in.u32();
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) {
     welcome.persons.push_back(read_person(in));
     welcome.listeners.push_back(read_address(in));
   }
   if (!in.finished()) return std::nullopt;
-  return welcome;
+  switch (welcome.transport) {
+    case Transport::automatic:
+    case Transport::tcp:
+    case Transport::shm:
+      return welcome;
+  }
+  return std::nullopt;
+}
+
+Bytes encode(const Shared& shared) {
+  return Writer().u8(shared.ok).u8(shared.consequence).u32(shared.peer).text(shared.why, longest_text).take();
+}
+
+std::optional<Shared> decode_shared(std::span<const std::byte> data) {
+  Reader in(data);
+  Shared shared;
+  shared.ok = in.u8() != 0;
+  shared.consequence = in.u8() != 0;
+  shared.peer = in.u32();
+  shared.why = in.text();
+  if (!in.finished()) return std::nullopt;
+  return shared;
+}
+
+Bytes encode(const Groups& groups) {
+  Writer out;
+  out.u32(groups.peer).text(groups.why, longest_text).u32(uint32_t(groups.group.size()));
+  for (const uint32_t group : groups.group) out.u32(group);
+  return out.take();
+}
+
+std::optional<Groups> decode_groups(std::span<const std::byte> data) {
+  Reader in(data);
+  Groups groups;
+  groups.peer = in.u32();
+  groups.why = in.text();
+  const uint32_t world = in.u32();
+  for (uint32_t rank = 0; rank < world && in.ok(); ++rank) groups.group.push_back(in.u32());
+  if (!in.finished()) return std::nullopt;
+  return groups;
 }
 
 Bytes encode(const Failure& failure) {

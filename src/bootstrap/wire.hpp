@@ -17,10 +17,10 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 1;
+inline constexpr uint16_t protocol_version = 2;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
-enum class Purpose : uint8_t { control = 1, data = 2 };
+enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
 
 using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
@@ -40,7 +40,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes>);
 
 /// What the dialler is here for; its Proof covers it.
 struct Claim {
-  uint64_t tag = 0;  // data: the job's epoch; control: the nonce of a root file, else 0
+  uint64_t tag = 0;  // data and memory: the job's epoch; control: the nonce of a root file, else 0
   Rank rank = 0;
   uint16_t lane = 0;
   friend bool operator==(const Claim&, const Claim&) = default;
@@ -70,6 +70,8 @@ std::optional<Answer> decode_answer(std::span<const std::byte, answer_bytes>);
 // ---- Control messages.
 
 using BootId = std::array<std::byte, 16>;
+/// Of an abstract Unix socket; zeros: none.
+using DoorName = std::array<std::byte, 16>;
 
 /// Where a rank's data listener is; family 0: it has none.
 struct DataAddress {
@@ -84,6 +86,7 @@ struct Person {
   uint32_t pid = 0;
   std::string host;
   BootId boot{};
+  DoorName door{};  // where it exchanges shared memory with the ranks of its machine
   friend bool operator==(const Person&, const Person&) = default;
 };
 
@@ -97,6 +100,8 @@ enum class Kind : uint8_t {
   failed = 3,   // any -> everyone: Failure
   leave = 4,    // any -> everyone: in order, no failure
   dial = 5,     // higher rank -> lower rank: u16 lane
+  shared = 6,   // rank -> root: Shared
+  groups = 7,   // root -> everyone: Groups
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -116,11 +121,30 @@ struct Join {
   DataAddress listener;
   friend bool operator==(const Join&, const Join&) = default;
 };
+/// What carries the data: RONDO_TRANSPORT of rank 0.
+enum class Transport : uint8_t { automatic = 1, tcp = 2, shm = 3 };
 struct Welcome {
   uint64_t epoch = 0;
+  Transport transport = Transport::automatic;
+  uint32_t remaining_ms = 0;           // until all must have agreed on the transport
   std::vector<Person> persons;         // by rank
   std::vector<DataAddress> listeners;  // by rank
   friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+/// How the exchange of memory with all ranks of the machine went for one of them.
+struct Shared {
+  bool ok = true;
+  bool consequence = false;  // of something that another rank saw go wrong, and knows more about
+  Rank peer = 0;             // with whom it failed
+  std::string why;
+  friend bool operator==(const Shared&, const Shared&) = default;
+};
+/// Ranks of one group see each other's memory.
+struct Groups {
+  std::vector<uint32_t> group;  // by rank
+  Rank peer = 0;                // because of whom there is not one group only
+  std::string why;
+  friend bool operator==(const Groups&, const Groups&) = default;
 };
 struct Failure {
   ErrorCode code = ErrorCode::aborted;
@@ -134,6 +158,10 @@ Bytes encode(const Join&);
 std::optional<Join> decode_join(std::span<const std::byte>);
 Bytes encode(const Welcome&);
 std::optional<Welcome> decode_welcome(std::span<const std::byte>);
+Bytes encode(const Shared&);
+std::optional<Shared> decode_shared(std::span<const std::byte>);
+Bytes encode(const Groups&);
+std::optional<Groups> decode_groups(std::span<const std::byte>);
 Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);

@@ -12,6 +12,7 @@
 #include "communicator/operations.hpp"
 #include "communicator/pending.hpp"
 #include "communicator/runner.hpp"
+#include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
 #include "engine/engine.hpp"
 #include "transport/tcp/fabric.hpp"
@@ -41,7 +42,7 @@ class Communicator::State final : bootstrap::Handler {
     if (!service) return service.error();
     auto job = bootstrap::Job::join(options, *service, *state, {}, meeting);
     if (!job) return job.error();
-    state->start(std::move(*job), **service);
+    if (auto started = state->start(std::move(*job), **service); !started) return started.error();
     return state;
   }
 
@@ -56,6 +57,7 @@ class Communicator::State final : bootstrap::Handler {
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return job_->world(); }
+  std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
   Counters counters() const noexcept { return engine_->counters(); }
 
   Result<void> run(const engine::Call& call, const CallOptions& options) {
@@ -97,21 +99,27 @@ class Communicator::State final : bootstrap::Handler {
         rank_(*options.rank),
         timeout_(*options.timeout),
         waiter_(std::move(waiter)),
-        fabric_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
+        tcp_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
 
-  void start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
+  Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
+    shm_ = memory_.take_fabric();
+    if (shm_)
+      if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch()};
-    engine_ = std::make_unique<engine::Engine>(place, fabric_, *waiter_, failure_);
+    Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
+    engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
-    runner_->start({*engine_, failure_, *waiter_, fabric_, *job_, *attendant_});
+    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    return {};
   }
 
+  bootstrap::Sharing* sharing() noexcept override { return &memory_; }
   void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
-    fabric_.adopt(peer, lane, std::move(socket));
+    tcp_.adopt(peer, lane, std::move(socket));
     waiter_->ring();
   }
   void failed(const Error& error) noexcept override {
@@ -125,7 +133,9 @@ class Communicator::State final : bootstrap::Handler {
   milliseconds timeout_;
   engine::Failure failure_;
   std::shared_ptr<engine::Waiter> waiter_;
-  tcp::TcpFabric fabric_;
+  SharedMemory memory_;  // until join returns
+  std::unique_ptr<shm::ShmFabric> shm_;
+  tcp::TcpFabric tcp_;  // unused where there is shm_
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Runner> runner_;
   std::shared_ptr<Operations> operations_;  // shared with every Work
@@ -202,6 +212,7 @@ Result<Communicator> Communicator::duplicate(const CallOptions& options) {
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
 uint32_t Communicator::world() const noexcept { return state_ ? state_->world() : 0; }
+std::string_view Communicator::transport() const noexcept { return state_ ? state_->transport() : "local"; }
 Counters Communicator::counters() const noexcept { return state_ ? state_->counters() : Counters(); }
 void Communicator::abort() noexcept {
   if (state_) state_->abort();

@@ -28,6 +28,8 @@ using Link = std::pair<Rank, uint16_t>;
 
 class Recorder : public bootstrap::Handler {
  public:
+  std::unique_ptr<bootstrap::Sharing> shares;  // to be set before joining
+  bootstrap::Sharing* sharing() noexcept override { return shares.get(); }
   void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
     const std::lock_guard lock(mutex_);
     ++calls_[{peer, lane}];

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "transport/shm/link.hpp"
+#include "transport/shm/fabric.hpp"
 #include "world.hpp"
 
 namespace rondo::test {
@@ -33,16 +33,31 @@ Link socket_link() {
   return {ends, &ends->from.tx(), &ends->to.rx()};
 }
 
-// Both ends in one process and, as the thread sanitizer needs it, on one mapping of each area.
+// Fabrics of `world` ranks in one process and, as the thread sanitizer needs it, on one mapping of each area.
+std::vector<std::unique_ptr<shm::ShmFabric>> shm_fabrics(uint32_t world, const shm::Sizes& sizes) {
+  std::vector<std::shared_ptr<shm::Area>> areas;
+  for (Rank rank = 0; rank < world; rank++)
+    areas.push_back(std::make_shared<shm::Area>(std::move(*shm::Area::make({1, rank, world}, sizes))));
+  std::vector<std::unique_ptr<shm::ShmFabric>> fabrics;
+  for (Rank rank = 0; rank < world; rank++) {
+    fabrics.push_back(std::make_unique<shm::ShmFabric>(areas[rank]));
+    for (Rank peer = 0; peer < world; peer++)
+      if (peer != rank) fabrics[rank]->adopt(areas[peer], [] {});
+  }
+  return fabrics;
+}
+
 Link shm_link() {
-  struct Ends {
-    shm::Area from = std::move(*shm::Area::make(1, 0, 2, {.slot_bytes = 1024, .slots = 4}));
-    shm::Area to = std::move(*shm::Area::make(1, 1, 2, {.slot_bytes = 1024, .slots = 4}));
-    shm::ShmTx tx{{&from, &to, 0, 1}, [] {}};
-    shm::ShmRx rx{{&to, &from, 1, 0}, [] {}};
-  };
-  auto ends = std::make_shared<Ends>();
-  return {ends, &ends->tx, &ends->rx};
+  const auto fabrics = std::make_shared<std::vector<std::unique_ptr<shm::ShmFabric>>>(
+      shm_fabrics(2, {.slot_bytes = 1024, .slots = 4}));
+  return {fabrics, (*fabrics)[0]->open(1, 0)->tx, (*fabrics)[1]->open(0, 0)->rx};
+}
+
+// A publication that only one rank reads.
+Link shm_publication() {
+  const auto fabrics = std::make_shared<std::vector<std::unique_ptr<shm::ShmFabric>>>(
+      shm_fabrics(2, {.slot_bytes = 1024, .slots = 4}));
+  return {fabrics, (*fabrics)[0]->publication(), (*fabrics)[1]->publication_of(0)};
 }
 
 Link fake_link(const fake::Faults& faults) {
@@ -65,6 +80,7 @@ Link choppy_fake() {
 const Maker makers[] = {{"tcp4", socket_link<SocketKind::tcp4>},
                         {"unix", socket_link<SocketKind::unix_pair>},
                         {"shm", shm_link},
+                        {"shm publication", shm_publication},
                         {"fake", good_fake},
                         {"choppy fake", choppy_fake}};
 
@@ -159,6 +175,116 @@ TEST_CASE("links: closing an end shows on the other, after what was sent before"
     CHECK(taken == 5);
     CHECK(link.rx->poll() == LinkState::closed);
     CHECK(link.tx->send({data.data(), 5}) == 0);
+  }
+}
+
+TEST_CASE("links: every reader of a publication gets the whole stream, at its own pace") {
+  constexpr uint32_t world = 4;
+  constexpr uint64_t total = 100'000;
+  const auto fabrics = shm_fabrics(world, {.slot_bytes = 1024, .slots = 4});
+  Tx& tx = *fabrics[1]->publication();
+  CHECK(tx.caps().readers == world - 1);
+  std::atomic<uint64_t> wrong{0};
+  std::vector<std::thread> readers;
+  for (const Rank rank : {0u, 2u, 3u})
+    readers.emplace_back([&, rank] {
+      Rx& rx = *fabrics[rank]->publication_of(1);
+      std::mt19937_64 random(rank);
+      const TimePoint deadline = soon();
+      uint64_t taken = 0;
+      while (taken < total && Clock::now() < deadline) {
+        const View view = rx.peek(1 + random() % 2000, 1);
+        for (size_t i = 0; i < view.bytes; i++) wrong += view.data[i] != pattern(taken + i);
+        rx.release(view.bytes);
+        taken += view.bytes;
+        if (view.bytes == 0 || random() % 8 == 0) std::this_thread::yield();
+      }
+      wrong += taken != total;
+    });
+  std::vector<std::byte> data(total);
+  for (uint64_t i = 0; i < total; i++) data[i] = pattern(i);
+  const TimePoint deadline = soon();
+  for (uint64_t sent = 0; sent < total && Clock::now() < deadline; tx.poll()) {
+    const size_t n = tx.send({data.data() + sent, std::min<uint64_t>(700, total - sent)});
+    if (n == 0) std::this_thread::yield();
+    sent += n;
+  }
+  for (auto& reader : readers) reader.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("links: the slowest reader of a publication holds back the writer; no block is overwritten") {
+  const auto fabrics = shm_fabrics(3, {.slot_bytes = 1024, .slots = 4});
+  Tx& tx = *fabrics[0]->publication();
+  Rx &quick = *fabrics[1]->publication_of(0), &slow = *fabrics[2]->publication_of(0);
+  const auto publish = [&](uint8_t value) {
+    const auto space = tx.acquire(1024);
+    std::ranges::fill(space, std::byte(value));
+    if (!space.empty()) tx.commit(space.size());
+    return !space.empty();
+  };
+  for (uint8_t block = 0; block < 4; block++) CHECK(publish(block));
+  CHECK_FALSE(publish(4));
+  for (int block = 0; block < 4; block++) {
+    CHECK(quick.peek(1024, 1).bytes == 1024);
+    quick.release(1024);
+  }
+  CHECK_FALSE(publish(4));  // the slow one has released none
+  const View first = slow.peek(1024, 1);
+  CHECK(first.data[0] == std::byte(0));
+  CHECK(first.data[1023] == std::byte(0));
+  slow.release(1000);
+  CHECK_FALSE(publish(4));  // a part is not enough
+  slow.release(24);
+  CHECK(publish(4));
+  CHECK_FALSE(publish(5));
+  CHECK(slow.peek(1, 1).data[0] == std::byte(1));  // the block after it is as it was
+  CHECK(quick.peek(1, 1).data[0] == std::byte(4));
+}
+
+TEST_CASE("links: what is committed before poll is one block, small pieces beside a full segment") {
+  const auto fabrics = shm_fabrics(2, {.slot_bytes = 1024, .slots = 2});
+  Tx& tx = *fabrics[0]->open(1, 0)->tx;
+  Rx& rx = *fabrics[1]->open(0, 0)->rx;
+  const std::vector<std::byte> data(1024, std::byte(7));
+  for (int block = 0; block < 2; block++) {
+    CHECK(tx.send({data.data(), 16}) == 16);
+    if (block == 0) CHECK(rx.peek(16, 1).bytes == 0);
+    const auto space = tx.acquire(8);
+    REQUIRE(space.size() == 8);
+    space[0] = std::byte(9);
+    tx.commit(8);
+    CHECK(tx.send({data.data(), 1024}) == 1024);
+    CHECK(tx.completed() == uint64_t(block) * 1048);
+    tx.poll();
+    CHECK(tx.completed() == uint64_t(block + 1) * 1048);
+  }
+  CHECK(tx.acquire(1).empty());
+  CHECK(rx.peek(1024, 8).bytes == 24);
+  CHECK(rx.peek(1024, 8).data[16] == std::byte(9));
+  rx.release(24);
+  CHECK(rx.peek(2048, 8).bytes == 1024);
+  rx.release(1024);
+  CHECK_FALSE(tx.acquire(1).empty());
+}
+
+TEST_CASE(
+    "links: a publication ends for its writer when a reader closes, for its readers when the writer does") {
+  const auto fabrics = shm_fabrics(3, {.slot_bytes = 1024, .slots = 4});
+  CHECK(fabrics[0]->publication()->poll() == LinkState::open);
+  CHECK(fabrics[2]->publication_of(0)->poll() == LinkState::open);
+  SUBCASE("a reader") {
+    fabrics[1]->publication_of(0)->close();
+    CHECK(fabrics[0]->publication()->poll() == LinkState::closed);
+    CHECK(fabrics[2]->publication()->poll() == LinkState::open);
+  }
+  SUBCASE("a rank") {
+    fabrics[1]->close();
+    CHECK(fabrics[0]->publication()->poll() == LinkState::closed);
+    CHECK(fabrics[2]->publication_of(1)->poll() == LinkState::closed);
+    CHECK(fabrics[2]->open(1, 0)->rx->poll() == LinkState::closed);
+    CHECK(fabrics[2]->open(1, 0)->tx->poll() == LinkState::closed);
+    CHECK(fabrics[2]->open(0, 0)->tx->poll() == LinkState::open);
   }
 }
 

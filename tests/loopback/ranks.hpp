@@ -43,6 +43,18 @@ inline void on_ranks(const std::vector<Options>& options, const std::function<vo
 inline void on_ranks(uint32_t world, const std::function<void(Communicator&)>& body) {
   on_ranks(options_of_ranks(world), body);
 }
+/// The same over every transport, one after another.
+inline void on_every_transport(uint32_t world, const std::function<void(Communicator&)>& body) {
+  for (const char* transport : {"tcp", "shm"}) {
+    CAPTURE(transport);
+    auto options = options_of_ranks(world);
+    for (Options& own : options) own.transport = transport;
+    on_ranks(options, [&](Communicator& comm) {
+      CHECK(comm.transport() == (world == 1 ? "local" : transport));
+      body(comm);
+    });
+  }
+}
 
 inline size_t entries(const char* folder) {
   size_t count = 0;

@@ -79,6 +79,13 @@ World::World(uint32_t world) : ranks_(std::make_unique<std::vector<Member>>(worl
   }
 }
 
+// A fabric rings its peers when it ends.
+World::~World() {
+  if (!ranks_) return;
+  for (Member& member : *ranks_) member.engine.reset();
+  for (Member& member : *ranks_) member.fabric.reset();
+}
+
 void World::start() {
   for (Rank rank = 0; rank < size(); rank++) {
     Member& member = (*ranks_)[rank];
@@ -111,19 +118,17 @@ World World::over_sockets(uint32_t world, SocketKind kind, const tcp::Sizes& siz
 World World::over_shm(uint32_t world, const shm::Sizes& sizes) {
   World result(world);
   auto* ranks = result.ranks_.get();
-  auto areas = std::make_shared<std::vector<std::shared_ptr<shm::Area>>>();
+  std::vector<std::shared_ptr<shm::Area>> areas;
   for (Rank rank = 0; rank < world; rank++) {
-    auto area = shm::Area::make(42, rank, world, sizes);
+    auto area = shm::Area::make({42, rank, world}, sizes);
     REQUIRE(area.ok());
-    areas->push_back(std::make_shared<shm::Area>(std::move(*area)));
+    areas.push_back(std::make_shared<shm::Area>(std::move(*area)));
   }
   for (Rank rank = 0; rank < world; rank++) {
-    const auto ask = [=](Rank peer) {
-      const auto ring = [=] { (*ranks)[peer].waiter->ring(); };
-      static_cast<shm::ShmFabric&>(*(*ranks)[rank].fabric).adopt(peer, (*areas)[peer], ring);
-      (*ranks)[rank].waiter->ring();
-    };
-    (*ranks)[rank].fabric = std::make_unique<shm::ShmFabric>(rank, (*areas)[rank], ask);
+    auto fabric = std::make_unique<shm::ShmFabric>(areas[rank]);
+    for (Rank peer = 0; peer < world; peer++)
+      if (peer != rank) fabric->adopt(areas[peer], [=] { (*ranks)[peer].waiter->ring(); });
+    (*ranks)[rank].fabric = std::move(fabric);
   }
   result.start();
   return result;

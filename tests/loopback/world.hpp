@@ -29,6 +29,7 @@ class World {
   static World over_shm(uint32_t world, const shm::Sizes& sizes = {});
   static World over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults);
   World(World&&) = default;
+  ~World();
 
   uint32_t size() const { return uint32_t(ranks_->size()); }
   /// Runs body(rank, engine) on every rank and joins.

@@ -3,10 +3,12 @@
 //   member leave            leaves at once
 //   member die RANK HOW     as wait, but RANK ends after 200 ms: "kill" by SIGKILL, "exit" with 7 without
 //   leaving
+//   member stop RANK        RANK stops (SIGSTOP) when it is to share its memory
 //   member absent RANK      as wait, but RANK never joins
 //   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
 //   (exit 3); RANK kills itself instead
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <future>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -26,8 +29,29 @@ using namespace rondo;
 
 namespace {
 
+// Does what a transport does in the exchange of memory, without looking at it.
+class Sharer : public bootstrap::Sharing {
+ public:
+  explicit Sharer(Rank stopping) : stopping_(stopping) {}
+  Result<int> begin(Rank rank, uint32_t, uint64_t) noexcept override {
+    if (rank == stopping_) ::raise(SIGSTOP);
+    memory_ = Descriptor(::memfd_create("test", MFD_CLOEXEC));
+    return memory_.get();
+  }
+  Result<void> attach(Rank, Descriptor) noexcept override { return {}; }
+  Result<void> check(Rank) noexcept override { return {}; }
+  Result<void> confirm(Rank) noexcept override { return {}; }
+  void end(bool) noexcept override {}
+
+ private:
+  const Rank stopping_;
+  Descriptor memory_;
+};
+
 class Teller : public bootstrap::Handler {
  public:
+  std::optional<Sharer> sharer;
+  bootstrap::Sharing* sharing() noexcept override { return sharer ? &*sharer : nullptr; }
   void connected(Rank, uint16_t, Result<Descriptor>) noexcept override {}
   void failed(const Error& error) noexcept override { failure_.set_value(error); }
   std::future<Error> failure() { return failure_.get_future(); }
@@ -81,6 +105,7 @@ int main(int argc, char** argv) {
   if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;
   if (mode == "absent" && options->rank == chosen) return ::pause();
   Teller teller;
+  if (mode == "stop") teller.sharer.emplace(chosen);
   auto failure = teller.failure();
   auto job = bootstrap::Job::join(*options, bootstrap::Service::instance(), teller);
   if (!job) return std::fprintf(stderr, "not joined: %s\n", job.error().message.c_str()), 5;

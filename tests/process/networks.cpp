@@ -25,7 +25,7 @@ ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up
 $there ip addr add 10.77.0.2/24 dev eth1; $there ip link set eth1 up; $there ip link set lo up
 mount -t tmpfs none /mnt; echo '127.0.1.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts
 $there sh -c "mount -t tmpfs none /mnt; echo '10.77.0.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
-export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10
+export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10 RONDO_TRANSPORT=$TRANSPORT
 RANK=1 $there $bench & one=$!
 RONDO_INTERFACE=$LIST RANK=2 $bench & two=$!
 code=0
@@ -36,8 +36,9 @@ kill $other
 exit $code
 )sh";
 
-Ended on_two_machines(const std::string& list) {
-  return run({"unshare", "-n", "-m", "sh", "-c", two_machines}, {"RONDO=" RONDO_EXE, "LIST=" + list}, 40);
+Ended on_two_machines(const std::string& list, const std::string& transport = "auto") {
+  return run({"unshare", "-n", "-m", "sh", "-c", two_machines},
+             {"RONDO=" RONDO_EXE, "LIST=" + list, "TRANSPORT=" + transport}, 40);
 }
 
 bool has_networks() {
@@ -63,6 +64,22 @@ TEST_CASE("networks: no rank gives another machine its loopback address or docke
   CHECK(ended.code == 0);
   CHECK(says(ended, "rondo[1] info: listens for its peers at 10.77.0.2:"));
   CHECK(says(ended, "rondo[2] info: listens for its peers at 10.77.0.1:"));
+  // One kernel, but abstract Unix sockets do not lead from one network namespace to another.
+  CHECK(says(ended, "rondo[0] info: transport tcp: the ranks cannot share memory: rank "));
+  CHECK(says(ended, "another network namespace"));
+  CHECK(ended.out.find("3 ranks over tcp") != std::string::npos);
+}
+
+TEST_CASE("networks: where shm is a must, ranks of different networks end with the reason") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto ended = on_two_machines("", "shm");
+  CAPTURE(ended.err);
+  CHECK(ended.code == 3);
+  CHECK(ended.seconds < 5);
+  size_t told = 0;
+  for (const std::string& line : lines(ended.err))
+    told += line.find("RONDO_TRANSPORT=shm, but the ranks cannot share memory: rank ") != line.npos;
+  CHECK(told == 3);
 }
 
 TEST_CASE("networks: where RONDO_INTERFACE makes it do so, the job ends with the reason") {

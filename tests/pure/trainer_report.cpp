@@ -47,10 +47,10 @@ TEST_CASE("log: the lines that others read") {
   REQUIRE(log.ok());
   REQUIRE(log->write(StepLine{1, 5.5, 90000, 0.25}).ok());
   CHECK(content(path) == "{\"step\":1,\"loss\":5.5,\"tokens_per_s\":90000.0,\"communication_share\":0.25}\n");
-  REQUIRE(log->write(FinalLine{1.75, 900, 4, 141056, 40.5, "ab"}).ok());
+  REQUIRE(log->write(FinalLine{1.75, 900, 4, 141056, 40.5, "ab", "shm"}).ok());
   CHECK(content(path).ends_with(
       "{\"final\":true,\"held_out_loss\":1.75,\"steps\":900,\"ranks\":4,\"parameters\":141056,"
-      "\"seconds\":40.5,\"data_sha256\":\"ab\"}\n"));
+      "\"seconds\":40.5,\"data_sha256\":\"ab\",\"transport\":\"shm\"}\n"));
 }
 
 TEST_CASE("log and report: what cannot be written is an error with the path and the reason") {
@@ -106,7 +106,7 @@ TEST_CASE("report: leaves log, plot and sample") {
   REQUIRE(report.ok());
   REQUIRE(report->step({1, 5.5, 1000, 0.5}).ok());
   REQUIRE(report->step({2, 5.25, 1000, 0.5}).ok());
-  REQUIRE(report->final({5.0, 2, 1, 10, 0.1, "ab"}).ok());
+  REQUIRE(report->final({5.0, 2, 1, 10, 0.1, "ab", "local"}).ok());
   REQUIRE(report->plot().ok());
   REQUIRE(report->sample("In the beginning").ok());
   CHECK(count(content(folder.path + "/deep/er/log.jsonl"), "\n") == 3);

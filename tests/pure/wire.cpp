@@ -16,6 +16,7 @@ Bytes without_last(T bytes) {
 Person person(uint32_t pid) {
   Person person{pid, "node-1", {}};
   person.boot[3] = std::byte(pid);
+  person.door[5] = std::byte(pid + 1);
   return person;
 }
 
@@ -85,13 +86,16 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK(decode_join(encode(join)) == join);
   CHECK_FALSE(decode_join(without_last(encode(join))).has_value());
 
-  const Welcome welcome{0xfedcba9876543210, {person(1), person(2)}, {{}, address(2)}};
+  const Welcome welcome{0xfedcba9876543210, Transport::shm, 12'345, {person(1), person(2)}, {{}, address(2)}};
   CHECK(decode_welcome(encode(welcome)) == welcome);
   Bytes longer = encode(welcome);
   longer.push_back({});
   CHECK_FALSE(decode_welcome(longer).has_value());
+  Bytes unknown = encode(welcome);
+  unknown[8] = std::byte(77);  // its transport
+  CHECK_FALSE(decode_welcome(unknown).has_value());
   // A world of four thousand million needs no memory until its bytes are there.
-  CHECK_FALSE(decode_welcome(Writer().u64(1).u32(0xffffffff).take()).has_value());
+  CHECK_FALSE(decode_welcome(Writer().u64(1).u8(1).u32(0).u32(0xffffffff).take()).has_value());
 
   const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
   REQUIRE(failure.has_value());
@@ -102,6 +106,14 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK_FALSE(decode_failure(encode(Failure{ErrorCode(99), {}, ""})).has_value());
   CHECK(decode_failure(encode(Failure{ErrorCode::system, {}, std::string(100'000, 'x')}))->text.size() ==
         longest_text);
+
+  const Shared shared{false, true, 3, "rank 3 closed the connection"};
+  CHECK(decode_shared(encode(shared)) == shared);
+  CHECK_FALSE(decode_shared(without_last(encode(shared))).has_value());
+  const Groups groups{{0, 1, 1}, 2, "rank 2 has no memory to share"};
+  CHECK(decode_groups(encode(groups)) == groups);
+  CHECK_FALSE(decode_groups(without_last(encode(groups))).has_value());
+  CHECK_FALSE(decode_groups(Writer().u32(0).u16(0).u32(0xffffffff).take()).has_value());
 
   CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
   CHECK_FALSE(decode_lane({}).has_value());

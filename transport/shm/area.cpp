@@ -1,9 +1,13 @@
 #include "transport/shm/area.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <bit>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -14,25 +18,45 @@ namespace {
 
 constexpr uint64_t magic = 0x4f444e4f52'6d6873;  // "shmRONDO" in memory
 constexpr size_t page = 4096;
+constexpr size_t most_slot_bytes = 64 << 10, least_slot_bytes = 4 << 10, area_bytes = 4 << 20;
+constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 size_t whole_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
 
 Error cannot(const char* what) {
-  return {ErrorCode::system, fmt::format("shared memory: cannot {}: {}", what, std::strerror(errno))};
+  return {ErrorCode::system, fmt::format("cannot {} shared memory: {}", what, std::strerror(errno))};
+}
+
+// Peers map it read-only; where the kernel can, it makes sure (since Linux 5.1).
+bool seal(int memory) {
+  if (::fcntl(memory, F_ADD_SEALS, size_seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0) return true;
+  return ::fcntl(memory, F_ADD_SEALS, size_seals | F_SEAL_SEAL) == 0;
 }
 
 }  // namespace
 
-Area::Area(Descriptor memory, uint32_t world, const Sizes& sizes)
+Sizes Sizes::for_world(uint32_t world) noexcept {
+  Sizes sizes;
+  const size_t share = std::bit_floor(std::max<size_t>(1, area_bytes / (size_t(world) * sizes.slots)));
+  sizes.slot_bytes = uint32_t(std::clamp(share, least_slot_bytes, most_slot_bytes));
+  return sizes;
+}
+
+Area::Area(Descriptor memory, const Place& place, const Sizes& sizes)
     : memory_(std::move(memory)),
+      place_(place),
       sizes_(sizes),
-      slots_offset_(whole_pages(block_offset(world))),
-      bytes_(slots_offset_ + size_t(world) * sizes.slots * stride()) {
-  assert(sizes.slots <= most_slots && sizes.slot_bytes % 64 == 0);
+      slots_offset_(whole_pages(row_offset(place.world))),
+      bytes_(slots_offset_ + size_t(place.world) * sizes.slots * stride()) {
+  assert(sizes.slot_bytes % 64 == 0);
 }
 
 Area::Area(Area&& other) noexcept
     : memory_(std::move(other.memory_)),
+      place_(other.place_),
       sizes_(other.sizes_),
       slots_offset_(other.slots_offset_),
       bytes_(other.bytes_),
@@ -44,35 +68,52 @@ Area::~Area() {
 
 Result<void> Area::map(int protection) {
   void* base = ::mmap(nullptr, bytes_, protection, MAP_SHARED | MAP_NORESERVE, memory_.get(), 0);
-  if (base == MAP_FAILED) return cannot("map it");
+  if (base == MAP_FAILED) return cannot("map");
   base_ = static_cast<std::byte*>(base);
   return {};
 }
 
-Result<Area> Area::make(uint64_t epoch, Rank rank, uint32_t world, const Sizes& sizes) {
-  Area area(Descriptor(::memfd_create("rondo", MFD_CLOEXEC)), world, sizes);
-  if (!area.memory_) return cannot("make it");
-  if (::ftruncate(area.memory_.get(), off_t(area.bytes_)) != 0) return cannot("size it");
+Result<Area> Area::make(const Place& place, const Sizes& sizes, const BellName& bell) {
+  Area area(Descriptor(::memfd_create("rondo", MFD_CLOEXEC | MFD_ALLOW_SEALING)), place, sizes);
+  if (!area.memory_) return cannot("make");
+  if (::ftruncate(area.memory_.get(), off_t(area.bytes_)) != 0) return cannot("size");
   if (auto mapped = area.map(PROT_READ | PROT_WRITE); !mapped) return mapped.error();
-  new (area.base_) Header{magic, epoch, rank, world, {0}};
-  for (Rank peer = 0; peer < world; peer++) new (area.base_ + block_offset(peer)) Block{};
+  if (!seal(area.memory_.get())) return cannot("seal");
+  // All atomics begin as the zeros of a fresh memfd.
+  Header& header = area.header();
+  header.magic = magic;
+  header.epoch = place.epoch;
+  header.rank = place.rank;
+  header.world = place.world;
+  header.slot_bytes = sizes.slot_bytes;
+  header.slots = sizes.slots;
+  header.bell = bell;
   return area;
 }
 
-Result<Area> Area::open(Descriptor memory, uint64_t epoch, Rank rank, uint32_t world, const Sizes& sizes) {
-  Area area(std::move(memory), world, sizes);
+bool Area::is_as_expected() const noexcept {
+  const Header& is = header();
+  return is.magic == magic && is.epoch == place_.epoch && is.rank == place_.rank &&
+         is.world == place_.world && is.slot_bytes == sizes_.slot_bytes && is.slots == sizes_.slots;
+}
+
+Result<Area> Area::open(Descriptor memory, const Place& place, const Sizes& sizes) {
+  Area area(std::move(memory), place, sizes);
+  const int seals = ::fcntl(area.memory_.get(), F_GET_SEALS);
   struct stat status {};
   if (::fstat(area.memory_.get(), &status) != 0) return cannot("look at a peer's");
-  if (size_t(status.st_size) != area.bytes_)
-    return Error{
-        ErrorCode::mismatch,
-        fmt::format("shared memory: rank {}'s has {} bytes, not {}", rank, status.st_size, area.bytes_),
-        rank};
-  if (auto mapped = area.map(PROT_READ); !mapped) return mapped.error();
-  const Header& header = area.header();
-  if (header.magic != magic || header.epoch != epoch || header.rank != rank || header.world != world)
+  const bool sealed = seals >= 0 && (seals & size_seals) == size_seals;
+  if (!sealed || size_t(status.st_size) != area.bytes_)
     return Error{ErrorCode::mismatch,
-                 fmt::format("shared memory: what came is not rank {}'s of this job", rank), rank};
+                 fmt::format("rank {}'s shared memory has {} bytes and {} sealed; expected are {}, sealed",
+                             place.rank, status.st_size, sealed ? "is" : "is not", area.bytes_),
+                 place.rank};
+  if (auto mapped = area.map(PROT_READ); !mapped) return mapped.error();
+  area.close_descriptor();
+  if (!area.is_as_expected())
+    return Error{ErrorCode::mismatch,
+                 fmt::format("the shared memory that came is not rank {}'s of this job", place.rank),
+                 place.rank};
   return area;
 }
 

@@ -1,14 +1,22 @@
 // One rank's staging area in shared memory: it alone writes it, all ranks of the machine read it. What a
 // reader has to tell the writer (how far it has read) lies in the reader's own area.
 //
-//   header   asleep?  epoch, rank                                  written by the owner
-//   block p  committed -> peer p;  lengths of its slots            written by the owner: its Tx to p
-//            released  <- peer p                                   written by the owner: its Rx from p
-//   slots p  what the owner sends to p                             written by the owner
+//   header    who this is; asleep?                      written by the owner, as everything here
+//   row p     what the owner has read of p's slots; what it has closed
+//   slots p   p another rank: what the owner sends to p
+//             p the owner:    what it publishes to all ranks
+//
+// A slot begins with the word that publishes it, beside the first bytes of its data: a small message is one
+// cache line, which the reader polls and the data come with it.
+//
+//   |published|small|large| small piece, to 48 bytes |  large piece, to slot_bytes ...
+//   |<----------------- one cache line ------------->|
 //
 // The memory is an anonymous memfd: nothing has a name, nothing is left behind when the last process has
-// gone. Pages take memory when they are first used.
+// gone. It is sealed against shrinking, or a peer could make a reader's next access a SIGBUS. Pages take
+// memory when they are first used.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,59 +30,84 @@ namespace rondo::shm {
 struct Sizes {
   uint32_t slot_bytes = 64 << 10;  // a multiple of 64
   uint16_t slots = 8;
+  /// An area of about 4 MiB at most, up to 64 ranks.
+  static Sizes for_world(uint32_t world) noexcept;
 };
 
-inline constexpr size_t most_slots = 64;
-// What a slot holds beyond slot_bytes: a message header before a full segment, so that W segments need W
-// slots.
-inline constexpr size_t preamble_bytes = 64;
+/// Where the owner is rung (see bell.hpp); zeros: nowhere.
+using BellName = std::array<std::byte, 16>;
 
-/// All shared atomics; each comment says which side writes it, the other side only reads.
+/// The owner writes, its peers read.
 struct Header {
   uint64_t magic, epoch;
-  uint32_t rank, world;
-  std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
+  uint32_t rank, world, slot_bytes, slots;
+  BellName bell;
+  alignas(64) std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
 };
-struct Block {
-  alignas(64) std::atomic<uint64_t> committed;  // slots given to the peer
-  std::atomic<uint32_t> ended;                  // the owner has closed a link with the peer
-  uint32_t lengths[most_slots];
-  alignas(64) std::atomic<uint64_t> released;  // slots of the peer that the owner has done with
+
+/// How far the owner has read a stream of slots of one peer.
+struct Reading {
+  std::atomic<uint64_t> released;  // slots that it has done with
+  std::atomic<uint32_t> closed;    // it reads no more
 };
+struct Row {
+  alignas(64) Reading link;            // of what the peer sends to the owner
+  std::atomic<uint32_t> closed;        // the owner writes no more into the slots of this row
+  alignas(64) Reading of_publication;  // of what the peer publishes
+};
+
+inline constexpr size_t small_bytes = 48;
+struct alignas(64) Slot {
+  std::atomic<uint64_t> published;  // the slot's number in the stream, from 1, once it may be read
+  uint32_t small, large;            // lengths of its pieces
+  std::byte data[small_bytes];      // the small piece
+  std::byte* large_data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+static_assert(sizeof(Slot) == 64 && sizeof(Row) == 128 && sizeof(Header) == 128);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
 /// A mapping of an area: writable for its owner, read-only for its peers.
 class Area {
  public:
-  /// Makes the area of `rank`. Errors: system.
-  static Result<Area> make(uint64_t epoch, Rank rank, uint32_t world, const Sizes& sizes);
-  /// Maps the area behind `memory` for reading. Errors: system, or mismatch when it is not the area of
-  /// `rank`.
-  static Result<Area> open(Descriptor memory, uint64_t epoch, Rank rank, uint32_t world, const Sizes& sizes);
+  struct Place {
+    uint64_t epoch;
+    Rank rank;
+    uint32_t world;
+  };
+  /// Makes the area of `place.rank`. Errors: system.
+  static Result<Area> make(const Place& place, const Sizes& sizes, const BellName& bell = {});
+  /// Maps the area behind `memory` for reading. Errors: system, or mismatch when it is not the area of that
+  /// rank, of these sizes and sealed.
+  static Result<Area> open(Descriptor memory, const Place& place, const Sizes& sizes);
 
   Area(Area&& other) noexcept;
   Area& operator=(Area&&) = delete;
   ~Area();
 
   int descriptor() const noexcept { return memory_.get(); }
+  /// No more peers will be given it.
+  void close_descriptor() noexcept { memory_ = Descriptor(); }
+  const Place& place() const noexcept { return place_; }
   const Sizes& sizes() const noexcept { return sizes_; }
   Header& header() const noexcept { return *reinterpret_cast<Header*>(base_); }
-  Block& block(Rank peer) const noexcept { return *reinterpret_cast<Block*>(base_ + block_offset(peer)); }
-  std::byte* slot(Rank peer, uint64_t slot) const noexcept {
-    return base_ + slots_offset_ + (size_t(peer) * sizes_.slots + slot % sizes_.slots) * stride();
+  Row& row(Rank peer) const noexcept { return *reinterpret_cast<Row*>(base_ + row_offset(peer)); }
+  Slot& slot(Rank row, uint64_t number) const noexcept {
+    const size_t index = size_t(row) * sizes_.slots + number % sizes_.slots;
+    return *reinterpret_cast<Slot*>(base_ + slots_offset_ + index * stride());
   }
 
  private:
-  Area(Descriptor memory, uint32_t world, const Sizes& sizes);
+  Area(Descriptor memory, const Place& place, const Sizes& sizes);
   Result<void> map(int protection);
-  size_t stride() const noexcept { return sizes_.slot_bytes + preamble_bytes; }
-  static size_t block_offset(Rank peer) noexcept { return 64 + size_t(peer) * sizeof(Block); }
+  bool is_as_expected() const noexcept;
+  size_t stride() const noexcept { return sizeof(Slot) + sizes_.slot_bytes; }
+  static size_t row_offset(Rank peer) noexcept { return sizeof(Header) + size_t(peer) * sizeof(Row); }
 
   Descriptor memory_;
+  Place place_;
   Sizes sizes_;
   size_t slots_offset_, bytes_;
   std::byte* base_ = nullptr;
 };
-static_assert(sizeof(Header) <= 64 && sizeof(Block) % 64 == 0);
 
 }  // namespace rondo::shm

@@ -1,51 +1,49 @@
 // The shared-memory links of one communicator. How the areas reach their readers is not this file's business:
 // adopt() takes what has been received and tested.
 #pragma once
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <vector>
 
+#include "transport/shm/bell.hpp"
 #include "transport/shm/link.hpp"
 
 namespace rondo::shm {
 
 class ShmFabric final : public Fabric {
  public:
-  /// `ask` starts the exchange of areas with a peer and returns at once; its outcome comes by adopt() or
-  /// refuse().
-  using Ask = std::function<void(Rank peer)>;
-  ShmFabric(Rank self, std::shared_ptr<Area> mine, Ask ask)
-      : self_(self), mine_(std::move(mine)), ask_(std::move(ask)) {}
+  /// `bell`, where given, is silenced before each sleep.
+  explicit ShmFabric(std::shared_ptr<Area> mine, std::shared_ptr<Bell> bell = nullptr);
+  ~ShmFabric() override { close(); }
+
+  /// Before anything else is called, for every peer. `ring` wakes the peer's driver; of both links with it
+  /// `used` slots are behind them.
+  void adopt(std::shared_ptr<const Area> theirs, Ring ring, uint64_t used = 0);
+
+  /// To be watched by the driver's epoll, where there is a bell; else -1.
+  int bell() const noexcept { return bell_ ? bell_->descriptor() : -1; }
 
   /// Lane 0 only.
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
-  void arm(bool asleep) noexcept override { set_asleep(*mine_, asleep); }
+  Tx* publication() noexcept override { return publication_ ? &*publication_ : nullptr; }
+  Rx* publication_of(Rank peer) noexcept override;
+  void arm(bool asleep) noexcept override;
   void close() noexcept override;
-  /// Any thread. `ring` wakes the peer's driver.
-  void adopt(Rank peer, std::shared_ptr<const Area> theirs, Ring ring) noexcept;
-  void refuse(Rank peer, Error error) noexcept;
 
  private:
   struct Ends {
-    Ends(const Place& place, std::shared_ptr<const Area> area, const Ring& ring)
-        : theirs(std::move(area)), tx(place, ring), rx(place, ring) {}
+    Ends(const Area& mine, std::shared_ptr<const Area> area, const Ring& ring, uint64_t used);
     std::shared_ptr<const Area> theirs;
+    Ring ring;
     ShmTx tx;
-    ShmRx rx;
+    ShmRx rx, published;
   };
-  struct Slot {
-    bool asked = false;
-    std::unique_ptr<Ends> ends;
-    std::optional<Error> error;
-  };
+  std::vector<ShmTx::Reader> everyone() const;
 
-  Rank self_;
   std::shared_ptr<Area> mine_;
-  Ask ask_;
-  std::mutex mutex_;  // slots_ and closed_; the ends themselves belong to the driver
-  std::map<Rank, Slot> slots_;
-  bool closed_ = false;
+  std::shared_ptr<Bell> bell_;
+  std::vector<std::unique_ptr<Ends>> peers_;  // by rank
+  size_t adopted_ = 0;
+  std::unique_ptr<ShmTx> publication_;  // once every peer is there
 };
 
 }  // namespace rondo::shm

@@ -12,111 +12,154 @@ constexpr auto in_order = std::memory_order_seq_cst;
 constexpr size_t grain = 16;
 // Less room than this, and a fresh slot is begun.
 constexpr size_t smallest_piece = 256;
+// What is committed in smaller pieces waits for the next, or for poll.
+constexpr size_t worth_publishing = 1024;
 
-LinkCaps caps_of(const Sizes& sizes) { return {.slot_bytes = sizes.slot_bytes, .slots = sizes.slots}; }
-
-void wake_if_asleep(const Place& place, const Ring& ring) noexcept {
-  if (place.theirs->header().asleep.load(in_order) != 0) ring();
+void wake_if_asleep(const Header& header, const Ring& ring) noexcept {
+  if (header.asleep.load(in_order) != 0) ring();
 }
 
-void end(const Place& place, const Ring& ring) noexcept {
-  place.mine->block(place.peer).ended.store(1, in_order);
-  ring();
-}
-
-bool ended(const Place& place) noexcept {
-  return place.mine->block(place.peer).ended.load(in_order) != 0 ||
-         place.theirs->block(place.self).ended.load(in_order) != 0;
+LinkCaps caps_of(const Sizes& sizes, size_t readers) {
+  return {.slot_bytes = sizes.slot_bytes, .slots = sizes.slots, .readers = uint32_t(readers)};
 }
 
 }  // namespace
 
 void set_asleep(Area& area, bool asleep) noexcept { area.header().asleep.store(asleep, in_order); }
 
-ShmTx::ShmTx(const Place& place, Ring ring)
-    : place_(place),
-      caps_(caps_of(place.mine->sizes())),
-      ring_(std::move(ring)),
-      block_(place.mine->block(place.peer)),
-      released_(place.theirs->block(place.self).released) {}
+ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used)
+    : mine_(mine),
+      row_(row),
+      caps_(caps_of(mine.sizes(), readers.size())),
+      readers_(std::move(readers)),
+      next_(used),
+      given_back_(used),
+      slot_(&mine.slot(row, used)) {}
 
-LinkState ShmTx::poll() noexcept {
-  if (filled_ > 0) publish();
-  return ended(place_) ? LinkState::closed : LinkState::open;
+bool ShmTx::closed() const noexcept {
+  if (mine_.row(row_).closed.load(in_order) != 0) return true;
+  return std::ranges::any_of(readers_,
+                             [](const Reader& reader) { return reader.reading->closed.load(in_order) != 0; });
 }
 
-void ShmTx::close() noexcept { end(place_, ring_); }
+LinkState ShmTx::poll() noexcept {
+  if (begun()) publish();
+  return closed() ? LinkState::closed : LinkState::open;
+}
 
-// Bytes left for a segment in the slot being filled; 0 when the reader still has it.
-size_t ShmTx::room() noexcept {
-  if (next_ - given_back_ >= caps_.slots) given_back_ = released_.load(in_order);
-  return next_ - given_back_ >= caps_.slots ? 0 : caps_.slot_bytes + preamble_ - filled_;
+void ShmTx::close() noexcept {
+  mine_.row(row_).closed.store(1, in_order);
+  for (const Reader& reader : readers_) reader.ring();
+}
+
+// Whether slot next_ is the writer's. The readers are asked only when the credit known from before is used
+// up, beginning with the one that had none the last time.
+bool ShmTx::has_slot() noexcept {
+  if (next_ - given_back_ < caps_.slots) return true;
+  uint64_t least = next_;
+  for (size_t i = 0; i < readers_.size(); i++) {
+    const size_t at = (slowest_ + i) % readers_.size();
+    const uint64_t released = readers_[at].reading->released.load(in_order);  // pairs with ShmRx::release
+    least = std::min(least, released);
+    if (next_ - least < caps_.slots) continue;
+    slowest_ = at;
+    return false;
+  }
+  given_back_ = least;
+  return true;
+}
+
+// Where the next `bytes` go, or as many as the slot has room for.
+std::span<std::byte> ShmTx::room(size_t bytes) noexcept {
+  if (large_ == 0 && bytes <= small_bytes - small_) return {slot_->data + small_, bytes};
+  return {slot_->large_data() + large_, std::min<size_t>(bytes, caps_.slot_bytes - large_)};
 }
 
 void ShmTx::publish() noexcept {
-  block_.lengths[next_ % caps_.slots] = std::exchange(filled_, 0);
-  preamble_ = 0;
-  block_.committed.store(++next_, in_order);  // pairs with ShmRx::peek
-  wake_if_asleep(place_, ring_);
+  completed_ += small_ + large_;
+  slot_->small = std::exchange(small_, 0);
+  slot_->large = std::exchange(large_, 0);
+  slot_->published.store(++next_, in_order);  // pairs with ShmRx::look
+  slot_ = &mine_.slot(row_, next_);
+  for (const Reader& reader : readers_) wake_if_asleep(*reader.header, reader.ring);
 }
 
 std::span<std::byte> ShmTx::acquire(size_t bytes) noexcept {
-  if (filled_ > 0 && room() < std::min(bytes, smallest_piece)) publish();
-  const size_t n = std::min(bytes, room());
-  return {place_.mine->slot(place_.peer, next_) + filled_, n};
+  if (begun() && room(bytes).size() < std::min(bytes, smallest_piece)) publish();
+  if (!has_slot()) return {};
+  const auto space = room(bytes);
+  acquired_small_ = space.data() < slot_->large_data();
+  return space;
 }
 
 void ShmTx::commit(size_t bytes) noexcept {
-  filled_ += uint32_t(bytes);
-  assert(filled_ <= caps_.slot_bytes + preamble_);
-  accepted_ += bytes;
-  publish();
+  (acquired_small_ ? small_ : large_) += uint32_t(bytes);
+  assert(small_ <= small_bytes && large_ <= caps_.slot_bytes);
+  if (large_ >= worth_publishing) publish();
 }
 
 size_t ShmTx::send(View source) noexcept {
   size_t sent = 0;
-  while (sent < source.bytes && !ended(place_)) {
-    const size_t left = source.bytes - sent, space = room();
-    const size_t n = left <= space ? left : space / grain * grain;
-    if (n > 0) std::memcpy(place_.mine->slot(place_.peer, next_) + filled_, source.data + sent, n);
-    if (filled_ == preamble_ && filled_ + n <= preamble_bytes) preamble_ += uint32_t(n);
-    filled_ += uint32_t(n);
+  while (sent < source.bytes && !closed() && has_slot()) {
+    const size_t left = source.bytes - sent;
+    const auto space = room(left);
+    const size_t n = left <= space.size() ? left : space.size() / grain * grain;
+    std::memcpy(space.data(), source.data + sent, n);
+    (space.data() < slot_->large_data() ? small_ : large_) += uint32_t(n);
     sent += n;
-    if (n == left) break;
-    if (filled_ == 0) break;  // no slot is free
-    publish();
+    if (n < left) publish();
   }
-  accepted_ += sent;
   return sent;
 }
 
-ShmRx::ShmRx(const Place& place, Ring ring)
-    : place_(place),
-      caps_(caps_of(place.mine->sizes())),
-      ring_(std::move(ring)),
-      theirs_(place.theirs->block(place.self)),
-      released_(place.mine->block(place.peer).released) {}
+ShmRx::ShmRx(Reading& mine, Writer from, uint32_t readers, uint64_t used)
+    : mine_(mine),
+      from_(std::move(from)),
+      caps_(caps_of(from_.area->sizes(), readers)),
+      next_(used),
+      slot_(&from_.area->slot(from_.row, used)) {}
 
 LinkState ShmRx::poll() noexcept {
-  const bool over = ended(place_);  // before the look at what is there: it was published earlier
-  return over && theirs_.committed.load(in_order) == next_ ? LinkState::closed : LinkState::open;
+  // Before the look at what is there: that was published earlier.
+  const bool over = mine_.closed.load(in_order) != 0 || from_.area->row(from_.row).closed.load(in_order) != 0;
+  return over && !look() ? LinkState::closed : LinkState::open;
 }
 
-void ShmRx::close() noexcept { end(place_, ring_); }
+void ShmRx::close() noexcept {
+  mine_.closed.store(1, in_order);
+  from_.ring();
+}
+
+// Whether there is something to read in slot next_.
+bool ShmRx::look() noexcept {
+  if (small_left_ + large_left_ > 0) return true;
+  if (slot_->published.load(in_order) != next_ + 1) return false;  // pairs with ShmTx::publish
+  small_ = slot_->data;
+  large_ = slot_->large_data();
+  small_left_ = std::min(slot_->small, uint32_t(small_bytes));
+  large_left_ = std::min(slot_->large, caps_.slot_bytes);
+  return true;
+}
 
 View ShmRx::peek(size_t max, size_t quantum) noexcept {
-  if (next_ == ready_) ready_ = theirs_.committed.load(in_order);  // pairs with ShmTx::publish
-  if (next_ == ready_) return {};
-  const size_t there = theirs_.lengths[next_ % caps_.slots] - used_;
-  return {place_.theirs->slot(place_.self, next_) + used_, std::min(there, max) / quantum * quantum};
+  if (!look()) return {};
+  if (small_left_ > 0) return {small_, std::min<size_t>(small_left_, max) / quantum * quantum};
+  return {large_, std::min<size_t>(large_left_, max) / quantum * quantum};
 }
 
 void ShmRx::release(size_t bytes) noexcept {
-  used_ += uint32_t(bytes);
-  if (used_ < theirs_.lengths[next_ % caps_.slots]) return;
-  used_ = 0;
-  released_.store(++next_, in_order);  // pairs with ShmTx::room
-  wake_if_asleep(place_, ring_);
+  if (bytes == 0) return;
+  if (small_left_ > 0) {
+    small_ += bytes;
+    small_left_ -= uint32_t(bytes);
+  } else {
+    large_ += bytes;
+    large_left_ -= uint32_t(bytes);
+  }
+  if (small_left_ + large_left_ > 0) return;
+  mine_.released.store(++next_, in_order);  // pairs with ShmTx::has_slot
+  slot_ = &from_.area->slot(from_.row, next_);
+  wake_if_asleep(from_.area->header(), from_.ring);
 }
 
 size_t ShmRx::receive(std::span<std::byte> target) noexcept {

@@ -1,29 +1,29 @@
-// A link through shared memory: the sender fills slots of its own area, the receiver reads them where they
-// are.
+// Streams of bytes through shared memory: the writer fills slots of its own area, its readers (one, or all
+// ranks of the machine) read them where they are.
 //
-//   writer  fills slot, length   --release-->  committed   --acquire-->  reader looks
-//   reader  has done with it     --release-->  released    --acquire-->  writer may fill it again
+//   writer  fills a slot       --release-->  slot.published    --acquire-->  reader looks
+//   reader  has done with it   --release-->  reading.released  --acquire-->  writer may fill it again
 #pragma once
 #include <functional>
+#include <vector>
 
 #include "transport/link.hpp"
 #include "transport/shm/area.hpp"
 
 namespace rondo::shm {
 
-/// One direction's two ends see the same two areas: `mine` is this rank's, writable, `theirs` the peer's.
-struct Place {
-  Area* mine;
-  const Area* theirs;
-  Rank self, peer;
-};
-
-/// Rings the peer's doorbell.
+/// Rings a peer's doorbell.
 using Ring = std::function<void()>;
 
 class ShmTx final : public Tx {
  public:
-  ShmTx(const Place& place, Ring ring);
+  struct Reader {
+    const Reading* reading;  // in the reader's area
+    const Header* header;    // of the reader's area
+    Ring ring;
+  };
+  /// Writes the slots of `row`, the first `used` of which have been used and released before.
+  ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used = 0);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
   int descriptor() const noexcept override { return -1; }
@@ -31,27 +31,37 @@ class ShmTx final : public Tx {
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
   size_t send(View source) noexcept override;
-  uint64_t completed() const noexcept override { return accepted_; }
+  // What is published: an operation that ends sooner would leave the rest where nobody sees it.
+  uint64_t completed() const noexcept override { return completed_; }
 
  private:
-  size_t room() noexcept;
+  bool has_slot() noexcept;
+  std::span<std::byte> room(size_t bytes) noexcept;
+  bool begun() const noexcept { return small_ + large_ > 0; }
+  bool closed() const noexcept;
   void publish() noexcept;
 
-  Place place_;
+  const Area& mine_;
+  const Rank row_;
   LinkCaps caps_;
-  Ring ring_;
-  Block& block_;
-  const std::atomic<uint64_t>& released_;
-  uint64_t next_ = 0;        // the slot being filled; all before it are published
-  uint32_t filled_ = 0;      // of that slot
-  uint32_t preamble_ = 0;    // small first pieces in it, beside which a full segment fits
-  uint64_t given_back_ = 0;  // slots that the reader had released when last looked at
-  uint64_t accepted_ = 0;
+  std::vector<Reader> readers_;
+  size_t slowest_ = 0;              // the reader that was last seen to hold the writer back
+  uint64_t next_;                   // the slot being filled; all before it are published
+  uint64_t given_back_;             // slots that every reader had released when last looked at
+  Slot* slot_;                      // next_'s
+  uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
+  bool acquired_small_ = false;     // acquire gave memory in the small piece
+  uint64_t completed_ = 0;
 };
 
 class ShmRx final : public Rx {
  public:
-  ShmRx(const Place& place, Ring ring);
+  struct Writer {
+    const Area* area;
+    Rank row;  // of the slots to read
+    Ring ring;
+  };
+  ShmRx(Reading& mine, Writer from, uint32_t readers = 1, uint64_t used = 0);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
   int descriptor() const noexcept override { return -1; }
@@ -61,14 +71,16 @@ class ShmRx final : public Rx {
   size_t receive(std::span<std::byte> target) noexcept override;
 
  private:
-  Place place_;
+  bool look() noexcept;
+
+  Reading& mine_;
+  Writer from_;
   LinkCaps caps_;
-  Ring ring_;
-  const Block& theirs_;
-  std::atomic<uint64_t>& released_;
-  uint64_t next_ = 0;   // the slot being read
-  uint32_t used_ = 0;   // of that slot
-  uint64_t ready_ = 0;  // slots below are published, as last seen
+  uint64_t next_;  // the slot being read
+  Slot* slot_;     // next_'s
+  // Of that slot, once it is seen to be published: what is left of its pieces, and where.
+  const std::byte *small_ = nullptr, *large_ = nullptr;
+  uint32_t small_left_ = 0, large_left_ = 0;
 };
 
 /// The owner of `area` sleeps or not, for its peers to see. After `true` it must look at its links once more

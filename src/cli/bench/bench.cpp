@@ -48,7 +48,7 @@ int run_rank(const BenchOptions& options) {
   const bool speaks = communicator->rank() == 0;
   bench::Bench bench(*communicator, options);
   std::vector<Row> all;
-  if (speaks) print_head(options, communicator->world());
+  if (speaks) print_head(options, communicator->world(), communicator->transport());
   for (const uint64_t bytes : options.sizes()) {
     auto rows = points(bench, options, bytes);
     if (!rows) return report(rows.error());
@@ -62,7 +62,7 @@ int run_rank(const BenchOptions& options) {
   if (speaks) {
     print_foot(options, communicator->world(), all);
     if (!options.json.empty())
-      if (auto written = write_json(options, communicator->world(), all); !written)
+      if (auto written = write_json(options, communicator->world(), communicator->transport(), all); !written)
         return report(written.error());
   }
   return wrong == 0 ? right : wrong_data;

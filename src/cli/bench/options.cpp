@@ -116,9 +116,9 @@ void add_options(CLI::App& app, BenchOptions& o) {
   add_choice(app, "--type", o.type, by_name(all_data_types), "element type (f32)");
   add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
-  app.add_option("--transport", o.transport, "what carries the data")
-      ->check(CLI::IsMember({"auto", "tcp"}))
-      ->capture_default_str();
+  app.add_option("--transport", o.transport,
+                 "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
+      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
   app.add_option("--algorithm", o.algorithm, "how the data travel")
       ->check(CLI::IsMember({"auto", "ring"}))
       ->capture_default_str();

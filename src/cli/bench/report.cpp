@@ -36,9 +36,9 @@ std::string algorithm_name(const BenchOptions& o) {
   return o.operation == Operation::barrier ? "dissemination" : "ring";
 }
 
-void print_head(const BenchOptions& o, uint32_t world) {
-  fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world,
-             world == 1 ? "no transport" : "tcp", cpu_name());
+void print_head(const BenchOptions& o, uint32_t world, std::string_view transport) {
+  fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world, transport,
+             cpu_name());
   fmt::print(
       "# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of "
       "a\n");
@@ -74,12 +74,13 @@ void print_foot(const BenchOptions& o, uint32_t world, const std::vector<Row>& r
   std::fflush(stdout);
 }
 
-Result<void> write_json(const BenchOptions& o, uint32_t world, const std::vector<Row>& rows) {
+Result<void> write_json(const BenchOptions& o, uint32_t world, std::string_view transport,
+                        const std::vector<Row>& rows) {
   nlohmann::ordered_json out{
       {"rondo", RONDO_VERSION},
       {"operation", o.operation_name()},
       {"ranks", world},
-      {"transport", world == 1 ? "none" : "tcp"},
+      {"transport", transport},
       {"machine", {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}}},
       {"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {

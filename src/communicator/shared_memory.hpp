@@ -1,0 +1,40 @@
+// A communicator's part in the exchange of shared memory: makes this rank's area, maps and tests those of its
+// peers, and keeps the links when all ranks use them.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bootstrap/job.hpp"
+#include "transport/shm/fabric.hpp"
+#include "transport/shm/self_test.hpp"
+
+namespace rondo {
+
+/// The service thread calls it until join returns; after that, the driver has what it made.
+class SharedMemory final : public bootstrap::Sharing {
+ public:
+  Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) noexcept override;
+  Result<void> attach(Rank peer, Descriptor memory) noexcept override;
+  Result<void> check(Rank peer) noexcept override { return peers_[peer]->test.hear(); }
+  Result<void> confirm(Rank peer) noexcept override { return peers_[peer]->test.done(); }
+  void end(bool shared) noexcept override;
+
+  /// The links, once, where the ranks share memory.
+  std::unique_ptr<shm::ShmFabric> take_fabric() noexcept { return std::move(fabric_); }
+
+ private:
+  struct Peer {
+    Peer(const shm::Area& mine, std::shared_ptr<const shm::Area> theirs)
+        : area(std::move(theirs)), test(mine, *area) {}
+    std::shared_ptr<const shm::Area> area;
+    shm::SelfTest test;
+  };
+
+  std::shared_ptr<shm::Bell> bell_;
+  std::shared_ptr<shm::Area> mine_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::unique_ptr<shm::ShmFabric> fabric_;
+};
+
+}  // namespace rondo

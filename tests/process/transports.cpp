@@ -1,0 +1,190 @@
+// Which transport a job of real processes uses, and that it is right, in every kind of surroundings.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../skip.hpp"
+#include "bootstrap/handshake.hpp"
+#include "command.hpp"
+
+using namespace rondo::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+const std::string bench = RONDO_EXE " bench all_reduce";
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A folder of its own, gone afterwards.
+struct Folder {
+  std::string path = std::filesystem::temp_directory_path() / "transport-test-XXXXXX";
+  Folder() { REQUIRE(::mkdtemp(path.data())); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+// Each rank runs `script` in a shell of its own.
+Words ranks(int world, const std::string& script) {
+  return {RONDO_EXE, "run", "-n", std::to_string(world), "--", "/bin/sh", "-c", script};
+}
+
+nlohmann::json bench_json(const Words& more) {
+  const Folder folder;
+  Words words{RONDO_EXE, "bench", "all_reduce", "-e", "1M", "-f", "64", "--iterations", "5"};
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {"--json", folder.path + "/json"});
+  const auto ended = run(words, {}, 60);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  return nlohmann::json::parse(std::ifstream(folder.path + "/json"));
+}
+
+bool may_unshare() {
+  return ::geteuid() == 0 && run({"unshare", "-p", "-f", "-i", "-m", "-n", "true"}).code == 0;
+}
+
+// A job of two, rank 1 behind `wrapper`.
+Ended two(const std::string& wrapper, const Words& environment = {}) {
+  Words variables{
+      "WORLD_SIZE=2", "RONDO_SECRET=s", "RONDO_INIT_TIMEOUT=10", "RONDO_LOG=info",
+      "RONDO_ROOT=file:/tmp/rondo-test-root-" + std::to_string(rondo::bootstrap::random_number())};
+  variables.insert(variables.end(), environment.begin(), environment.end());
+  const std::string script = bench + " -e 1M -f 64 --iterations 5";
+  return run({"/bin/sh", "-c",
+              fmt::format("RANK=1 {} sh -c '{}' & RANK=0 {}; code=$?; wait $! || code=$?; exit $code",
+                          wrapper, script, script)},
+             variables, 30);
+}
+
+}  // namespace
+
+TEST_CASE("transports: on one machine auto means shm, and the JSON says what was used") {
+  CHECK(bench_json({"-n", "3"})["transport"] == "shm");
+  CHECK(bench_json({"-n", "3", "--transport", "shm"})["transport"] == "shm");
+  CHECK(bench_json({"-n", "3", "--transport", "tcp"})["transport"] == "tcp");
+  CHECK(bench_json({"-n", "1"})["transport"] == "local");
+}
+
+TEST_CASE("transports: every operation is right over both") {
+  for (const std::string transport : {"tcp", "shm"})
+    for (const std::string operation :
+         {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}) {
+      CAPTURE(transport);
+      CAPTURE(operation);
+      const auto ended = run({RONDO_EXE, "bench", operation, "-n", "5", "--transport", transport, "-b", "4",
+                              "-e", "3M", "-f", "37", "--iterations", "3"},
+                             {}, 60);
+      CHECK(ended.code == 0);
+    }
+}
+
+TEST_CASE("transports: the loss of the trainer is the same bits over tcp and shm") {
+  std::vector<nlohmann::json> losses[2];
+  for (const int i : {0, 1}) {
+    const Folder folder;
+    const auto ended =
+        run({RONDO_EXE, "run", "-n", "3", "--", TRAINER_EXE, "--out", folder.path, "--data", "generated",
+             "--channels", "32", "--context", "64", "--steps", "10", "--transport", i == 0 ? "tcp" : "shm"},
+            {}, 60);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    std::ifstream file(folder.path + "/log.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto entry = nlohmann::json::parse(line);
+      if (entry.contains("loss")) losses[i].push_back(entry["loss"]);
+      if (entry.contains("final")) CHECK(entry["transport"] == (i == 0 ? "tcp" : "shm"));
+    }
+    CHECK(losses[i].size() == 10);
+  }
+  CHECK(losses[0] == losses[1]);
+}
+
+TEST_CASE("transports: 64 ranks share memory") {
+  const auto ended = run({RONDO_EXE, "bench", "all_reduce", "-n", "64", "--transport", "shm", "-b", "1000",
+                          "-e", "64K", "-f", "60", "--iterations", "2", "--warmup", "0"},
+                         {}, 60);
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(has(ended.out, "64 ranks over shm"));
+}
+
+TEST_CASE("transports: 64 descriptors are enough for each of 32 ranks that share memory") {
+  const auto ended = run(ranks(32, "ulimit -n 64 && exec " + bench +
+                                       " --transport shm -e 64K -f 8192 --iterations 2 --warmup 0"),
+                         {}, 60);
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(has(ended.out, "32 ranks over shm"));
+}
+
+TEST_CASE("transports: other PID, IPC and mount namespaces, and a /dev/shm of 1 MiB, share memory") {
+  if (!may_unshare()) SKIP_TEST("needs root and unshare");
+  for (const std::string wrapper :
+       {"unshare -p -f", "unshare -i", "unshare -m sh -c \"umount -l /dev/shm; exec \\\"\\$@\\\"\" x",
+        "unshare -p -f -i -m sh -c \"mount -t tmpfs -o size=1M none /dev/shm; exec \\\"\\$@\\\"\" x"}) {
+    CAPTURE(wrapper);
+    const auto ended = two(wrapper, {"RONDO_TRANSPORT=shm"});
+    CHECK_MESSAGE(ended.code == 0, ended.err);
+    CHECK(has(ended.out, "2 ranks over shm"));
+    CHECK(has(ended.err, "rondo[0] info: transport shm: all 2 ranks share memory"));
+  }
+}
+
+TEST_CASE("transports: what is set on rank 0 counts on every rank") {
+  const auto ended = run(ranks(
+      3, "test $RANK = 0 && t=tcp || t=shm; RONDO_TRANSPORT=$t exec " + bench + " -e 8 --iterations 2"));
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(has(ended.out, "3 ranks over tcp"));
+}
+
+TEST_CASE("transports: a rank that stops in the exchange of memory is named to all within the init timeout") {
+  const auto ended = run({RONDO_EXE, "run", "-n", "4", "--timeout", "15", "--", MEMBER_EXE, "stop", "2"},
+                         {"RONDO_INIT_TIMEOUT=3"});
+  CHECK(ended.code == 5);
+  CHECK(ended.seconds < 3 + 0.4 + 2);
+  for (const char* rank : {"[0] ", "[1] ", "[3] "}) {
+    CAPTURE(ended.err);
+    CHECK(has(ended.err, std::string(rank) + "not joined: "));
+  }
+  CHECK(has(ended.err, "rank 2 of 4 did not exchange shared memory with the others within 3.0 s"));
+}
+
+TEST_CASE("transports: a rank killed in the middle of an operation over shm is named by every other") {
+  for (const std::string dying : {"0", "2"}) {
+    CAPTURE(dying);
+    // In a loop of operations of some ten milliseconds; the dying one says when it is about to be killed.
+    const auto ended = run(
+        ranks(4, fmt::format("{} --transport shm -b 8M -e 8M --iterations 100000 --in-place only & pid=$!; "
+                             "test $RANK = {} && sleep 1 && kill -9 $pid; wait $pid",
+                             bench, dying)),
+        {}, 30);
+    CAPTURE(ended.err);
+    CHECK(ended.code == 137);
+    CHECK(ended.seconds < 1 + 2);
+    for (const std::string rank : {"0", "1", "2", "3"}) {
+      if (rank == dying) continue;
+      const auto all = lines(ended.err);
+      CHECK(std::ranges::any_of(all, [&](const std::string& line) {
+        return has(line, fmt::format("[{}] rondo bench: ", rank)) &&
+               has(line, fmt::format("rank {} (pid ", dying)) && has(line, "died or was killed");
+      }));
+    }
+  }
+}
+
+TEST_CASE("transports: jobs over shm that are killed whole leave nothing behind") {
+  const auto before = shared_places();
+  for (int i = 0; i < 10; ++i) {
+    Command command({RONDO_EXE, "run", "-n", "4", "--", RONDO_EXE, "bench", "all_reduce", "--transport",
+                     "shm", "-b", "1M", "-e", "1M", "--iterations", "100000000"});
+    if (i % 2 == 0)
+      REQUIRE(command.wait_for_output("4 ranks over shm"));
+    else
+      ::usleep(useconds_t(20'000 * i));  // in the middle of joining
+    for (const pid_t pid : command.alive()) ::kill(pid, SIGKILL);
+    CHECK(command.seconds_until_gone() >= 0);
+  }
+  CHECK(shared_places() == before);
+}
