@@ -125,7 +125,8 @@ schedule::Algorithm Engine::choose(const Call& call) {
 // In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
 // (schedule/verify.hpp).
 uint64_t Engine::window_for(const Program& program, const Call& call) {
-  uint64_t bytes = uint64_t(1) << 20;
+  // A window of shared memory should still be in cache when its last reader comes (docs/benchmarks.md).
+  uint64_t bytes = fabric_.publication() != nullptr ? 64 << 10 : 1 << 20;
   for (const LinkQueue& link : program.links) {
     const Tx& tx = link.published ? *fabric_.publication() : *links_.pairs[link.peer].tx;
     const LinkCaps& caps = tx.caps();

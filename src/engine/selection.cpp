@@ -10,7 +10,7 @@ using schedule::Operation;
 namespace {
 
 // Sizes of the whole vector. One-shot does N times the work of direct in half the rounds.
-constexpr uint64_t one_shot_most = 16 << 10;
+constexpr uint64_t one_shot_most = 32 << 10;
 
 Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
   if (bytes <= one_shot_most / situation.world) return Algorithm::one_shot;
