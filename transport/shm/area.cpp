@@ -13,6 +13,8 @@
 #include <new>
 #include <utility>
 
+#include "transport/shm/barrier.hpp"
+
 namespace rondo::shm {
 namespace {
 
@@ -88,6 +90,7 @@ Result<Area> Area::make(const Place& place, const Sizes& sizes, const BellName& 
   header.slot_bytes = sizes.slot_bytes;
   header.slots = sizes.slots;
   header.bell = bell;
+  header.barriers = take_part_in_barriers();
   return area;
 }
 

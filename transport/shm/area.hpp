@@ -42,6 +42,8 @@ struct Header {
   uint64_t magic, epoch;
   uint32_t rank, world, slot_bytes, slots;
   BellName bell;
+  uint32_t
+      barriers;  // 1: the owner makes its peers' barriers when it goes to sleep, and takes part in theirs
   alignas(64) std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
 };
 

@@ -10,8 +10,8 @@ ShmFabric::Ends::Ends(const Area& mine, std::shared_ptr<const Area> area, const 
     : theirs(std::move(area)),
       ring(to),
       tx(mine, theirs->place().rank, {{&theirs->row(mine.place().rank).link, &theirs->header(), to}}, used),
-      rx(mine.row(theirs->place().rank).link, {theirs.get(), mine.place().rank, to}, 1, used),
-      published(mine.row(theirs->place().rank).of_publication, {theirs.get(), theirs->place().rank, to},
+      rx(mine, mine.row(theirs->place().rank).link, {theirs.get(), mine.place().rank, to}, 1, used),
+      published(mine, mine.row(theirs->place().rank).of_publication, {theirs.get(), theirs->place().rank, to},
                 mine.place().world - 1) {}
 
 ShmFabric::ShmFabric(std::shared_ptr<Area> mine, std::shared_ptr<Bell> bell)

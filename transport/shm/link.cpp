@@ -4,16 +4,34 @@
 #include <cassert>
 #include <cstring>
 
+#include "transport/shm/barrier.hpp"
+
 namespace rondo::shm {
 namespace {
 
 constexpr auto in_order = std::memory_order_seq_cst;
+// Mutants for the thread sanitizer (tests/loopback/mutants.cpp): each has one of these too weak.
+#ifndef RONDO_MUTANT
+#define RONDO_MUTANT 0
+#endif
+constexpr auto publishing = RONDO_MUTANT == 1 ? std::memory_order_relaxed : std::memory_order_release;
+constexpr auto releasing = RONDO_MUTANT == 2 ? std::memory_order_relaxed : std::memory_order_release;
 // Elements have at most 16 bytes: a send that is cut at a multiple of it never tears one between two slots.
 constexpr size_t grain = 16;
 // Less room than this, and a fresh slot is begun.
 constexpr size_t smallest_piece = 256;
 // What is committed in smaller pieces waits for the next, or for poll.
 constexpr size_t worth_publishing = 1024;
+
+// Before wake_if_asleep. An order that is no constant would always be the strongest.
+template <std::memory_order order>
+void store(std::atomic<uint64_t>& word, uint64_t value, bool own_barrier) noexcept {
+  if (own_barrier)
+    word.store(value, in_order);
+  else
+    word.store(value, order);
+  std::atomic_signal_fence(in_order);  // for the compiler: the look comes after the store
+}
 
 void wake_if_asleep(const Header& header, const Ring& ring) noexcept {
   if (header.asleep.load(in_order) != 0) ring();
@@ -25,7 +43,10 @@ LinkCaps caps_of(const Sizes& sizes, size_t readers) {
 
 }  // namespace
 
-void set_asleep(Area& area, bool asleep) noexcept { area.header().asleep.store(asleep, in_order); }
+void set_asleep(Area& area, bool asleep) noexcept {
+  area.header().asleep.store(asleep, in_order);
+  if (asleep && area.header().barriers != 0) barrier_everywhere();
+}
 
 ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used)
     : mine_(mine),
@@ -34,7 +55,10 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
       readers_(std::move(readers)),
       next_(used),
       given_back_(used),
-      slot_(&mine.slot(row, used)) {}
+      slot_(&mine.slot(row, used)),
+      own_barrier_(mine.header().barriers == 0 || std::ranges::any_of(readers_, [](const Reader& reader) {
+                     return reader.header->barriers == 0;
+                   })) {}
 
 bool ShmTx::closed() const noexcept {
   if (mine_.row(row_).closed.load(in_order) != 0) return true;
@@ -79,7 +103,7 @@ void ShmTx::publish() noexcept {
   completed_ += small_ + large_;
   slot_->small = std::exchange(small_, 0);
   slot_->large = std::exchange(large_, 0);
-  slot_->published.store(++next_, in_order);  // pairs with ShmRx::look
+  store<publishing>(slot_->published, ++next_, own_barrier_);  // pairs with ShmRx::look
   slot_ = &mine_.slot(row_, next_);
   for (const Reader& reader : readers_) wake_if_asleep(*reader.header, reader.ring);
 }
@@ -112,12 +136,13 @@ size_t ShmTx::send(View source) noexcept {
   return sent;
 }
 
-ShmRx::ShmRx(Reading& mine, Writer from, uint32_t readers, uint64_t used)
-    : mine_(mine),
+ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, uint64_t used)
+    : mine_(reading),
       from_(std::move(from)),
       caps_(caps_of(from_.area->sizes(), readers)),
       next_(used),
-      slot_(&from_.area->slot(from_.row, used)) {}
+      slot_(&from_.area->slot(from_.row, used)),
+      own_barrier_(mine.header().barriers == 0 || from_.area->header().barriers == 0) {}
 
 LinkState ShmRx::poll() noexcept {
   // Before the look at what is there: that was published earlier.
@@ -157,7 +182,7 @@ void ShmRx::release(size_t bytes) noexcept {
     large_left_ -= uint32_t(bytes);
   }
   if (small_left_ + large_left_ > 0) return;
-  mine_.released.store(++next_, in_order);  // pairs with ShmTx::has_slot
+  store<releasing>(mine_.released, ++next_, own_barrier_);  // pairs with ShmTx::has_slot
   slot_ = &from_.area->slot(from_.row, next_);
   wake_if_asleep(from_.area->header(), from_.ring);
 }

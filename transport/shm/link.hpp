@@ -52,6 +52,7 @@ class ShmTx final : public Tx {
   uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
   bool acquired_small_ = false;     // acquire gave memory in the small piece
   uint64_t completed_ = 0;
+  bool own_barrier_;  // this rank makes its barriers itself
 };
 
 class ShmRx final : public Rx {
@@ -61,7 +62,7 @@ class ShmRx final : public Rx {
     Rank row;  // of the slots to read
     Ring ring;
   };
-  ShmRx(Reading& mine, Writer from, uint32_t readers = 1, uint64_t used = 0);
+  ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers = 1, uint64_t used = 0);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
   int descriptor() const noexcept override { return -1; }
@@ -76,8 +77,9 @@ class ShmRx final : public Rx {
   Reading& mine_;
   Writer from_;
   LinkCaps caps_;
-  uint64_t next_;  // the slot being read
-  Slot* slot_;     // next_'s
+  uint64_t next_;     // the slot being read
+  Slot* slot_;        // next_'s
+  bool own_barrier_;  // this rank makes its barriers itself
   // Of that slot, once it is seen to be published: what is left of its pieces, and where.
   const std::byte *small_ = nullptr, *large_ = nullptr;
   uint32_t small_left_ = 0, large_left_ = 0;
@@ -85,7 +87,8 @@ class ShmRx final : public Rx {
 
 /// The owner of `area` sleeps or not, for its peers to see. After `true` it must look at its links once more
 /// before it sleeps: either it sees what a peer has published, or the peer sees it asleep and rings. Both
-/// sides write, then read the other's word, so all four are sequentially consistent.
+/// sides write, then read the other's word, with a barrier between the two: where the kernel allows, the
+/// sleeper makes that of its peers too.
 void set_asleep(Area& area, bool asleep) noexcept;
 
 }  // namespace rondo::shm

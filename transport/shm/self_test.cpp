@@ -29,7 +29,7 @@ SelfTest::SelfTest(const Area& mine, const Area& theirs)
     : mine_(mine),
       theirs_(theirs),
       tx_(mine, theirs.place().rank, {{&theirs.row(mine.place().rank).link, &theirs.header(), [] {}}}),
-      rx_(mine.row(theirs.place().rank).link, {&theirs, mine.place().rank, [] {}}) {}
+      rx_(mine, mine.row(theirs.place().rank).link, {&theirs, mine.place().rank, [] {}}) {}
 
 Error SelfTest::broken(const char* what) const {
   return {
