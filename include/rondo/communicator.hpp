@@ -10,6 +10,7 @@
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
 #include "rondo/types.hpp"
+#include "rondo/work.hpp"
 
 namespace rondo {
 
@@ -22,7 +23,8 @@ struct CallOptions {
   std::optional<std::chrono::milliseconds> timeout;  ///< of this call; else the communicator's
 };
 
-/// What this rank has sent since its communicator was made. Payload is user data (or partials of it); headers
+/// What this rank has sent in all operations that have ended (and maybe more) since its communicator was
+/// made; readable at any time, also during an operation. Payload is user data (or partials of it); headers
 /// are all that Rondo adds. A full-width ring all-reduce of m bytes sends exactly 2(N-1)m payload bytes over
 /// all ranks.
 struct Counters {
@@ -109,10 +111,69 @@ class Communicator {
                           const CallOptions& call = {});
   Result<void> broadcast(void* data, size_t count, DataType type, Rank root, const CallOptions& call = {});
 
+  // ---- More communicators, from the ranks of this one. Every rank must call, in the same order as its other
+  // operations. Each has links and a state of its own: operations on it and on this one need no common order,
+  // may run at once from different threads, and either may be destroyed first. A failure of one is none of
+  // the other; but the death of a process fails every communicator that it is in.
+
+  /// The ranks that give the same color become a communicator, ordered by key, then by their rank here. A
+  /// rank without a color is in none and gets nothing. Waits for the others of its color at most the init
+  /// timeout. Errors: those of an operation, and of create(); the latter do not fail this communicator.
+  Result<std::optional<Communicator>> split(std::optional<uint32_t> color, int64_t key = 0,
+                                            const CallOptions& call = {});
+  /// The same ranks in the same order once more.
+  Result<Communicator> duplicate(const CallOptions& call = {});
+
+  // ---- Asynchronous: the same operations, which return at once; see Work. What is wrong with the arguments
+  // is an error of the call and nothing is sent; everything else is the Work's. Blocking and asynchronous
+  // operations of a communicator run in the order of their calls, one at a time, and any number may wait for
+  // their turn. A deadline counts from the call, so it includes that wait.
+
+  template <Element T, size_t N>
+  Result<Work> async_all_reduce(std::span<T, N> data, Reduction reduction = Reduction::sum,
+                                const CallOptions& call = {}) {
+    return async_all_reduce(data.data(), data.data(), data.size(), data_type_of<T>, reduction, call);
+  }
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<Work> async_all_reduce(std::span<In, N> input, std::span<T, M> output,
+                                Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
+    if (auto fits = same_size("all_reduce", input.size(), output.size()); !fits) return fits.error();
+    return async_all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
+  }
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<Work> async_reduce_scatter(std::span<In, N> input, std::span<T, M> output,
+                                    Reduction reduction = Reduction::sum, const CallOptions& call = {}) {
+    if (auto fits = same_size("reduce_scatter", shard(input.size()).count, output.size()); !fits)
+      return fits.error();
+    return async_reduce_scatter(input.data(), output.data(), input.size(), data_type_of<T>, reduction, call);
+  }
+  template <Element T, InputOf<T> In, size_t N, size_t M>
+  Result<Work> async_all_gather(std::span<In, N> input, std::span<T, M> output,
+                                const CallOptions& call = {}) {
+    if (auto fits = same_size("all_gather", shard(output.size()).count, input.size()); !fits)
+      return fits.error();
+    return async_all_gather(input.data(), output.data(), output.size(), data_type_of<T>, call);
+  }
+  template <Element T, size_t N>
+  Result<Work> async_broadcast(std::span<T, N> data, Rank root = 0, const CallOptions& call = {}) {
+    return async_broadcast(data.data(), data.size(), data_type_of<T>, root, call);
+  }
+  Result<Work> async_barrier(const CallOptions& call = {});
+
+  Result<Work> async_all_reduce(const void* input, void* output, size_t count, DataType type,
+                                Reduction reduction, const CallOptions& call = {});
+  Result<Work> async_reduce_scatter(const void* input, void* output, size_t count, DataType type,
+                                    Reduction reduction, const CallOptions& call = {});
+  Result<Work> async_all_gather(const void* input, void* output, size_t count, DataType type,
+                                const CallOptions& call = {});
+  Result<Work> async_broadcast(void* data, size_t count, DataType type, Rank root,
+                               const CallOptions& call = {});
+
  private:
   class State;
   explicit Communicator(std::unique_ptr<State> state) noexcept;
   Result<void> run(const engine::Call& call, const CallOptions& options);
+  Result<Work> submit(const engine::Call& call, const CallOptions& options);
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
 
   std::unique_ptr<State> state_;

@@ -5,3 +5,4 @@
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
 #include "rondo/types.hpp"
+#include "rondo/work.hpp"

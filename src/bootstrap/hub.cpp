@@ -36,6 +36,11 @@ Hub::Hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
 
 void Hub::start() {
   await_deadline();
+  if (setup_.meeting.listener) {
+    std::vector<Descriptor> listeners;
+    listeners.push_back(std::move(*setup_.meeting.listener));
+    return open(std::move(listeners), setup_.meeting.tag);
+  }
   switch (setup_.root.kind) {
     case RootAddress::Kind::abstract_unix:
       return listen_at({unix_address(setup_.root.name)}, Clock::now() + bind_patience);

@@ -25,6 +25,7 @@ class JoinedJob : public Job {
   uint64_t epoch() const noexcept override { return membership_->epoch(); }
   void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
   void announce(const Error& error) noexcept override { membership_->announce(error); }
+  Result<Meeting> meet() const override { return membership_->meet(); }
 
  private:
   const std::shared_ptr<Service> service_;
@@ -34,8 +35,8 @@ class JoinedJob : public Job {
 }  // namespace
 
 Result<std::unique_ptr<Job>> Job::join(const Options& options, std::shared_ptr<Service> service,
-                                       Handler& handler, const Limits& limits) {
-  const auto membership = std::make_shared<Membership>(options, service, handler, limits);
+                                       Handler& handler, const Limits& limits, const Meeting& meeting) {
+  const auto membership = std::make_shared<Membership>(options, service, handler, limits, meeting);
   if (auto joined = membership->join(); !joined) {
     membership->leave(service_patience);
     return joined.error();

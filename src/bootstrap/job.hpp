@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "bootstrap/meeting.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
 
@@ -59,9 +60,10 @@ class Job {
   /// Blocks until all ranks have joined, at most options.init_timeout. `options` is complete (see
   /// base/environment). Errors: timeout (names the missing ranks, on every rank that joined), refused
   /// (secret, version; names both sides), invalid_argument (two processes claim one rank, or world sizes
-  /// differ), system (also when RONDO_TRANSPORT=shm cannot be had).
+  /// differ), system (also when RONDO_TRANSPORT=shm cannot be had). With a `meeting`, options.root is its root.
   static Result<std::unique_ptr<Job>> join(const Options& options, std::shared_ptr<Service> service,
-                                           Handler& handler, const Limits& limits = {});
+                                           Handler& handler, const Limits& limits = {},
+                                           const Meeting& meeting = {});
   virtual ~Job() = default;
 
   virtual Rank rank() const noexcept = 0;
@@ -77,6 +79,9 @@ class Job {
   virtual void connect(Rank peer, uint16_t lane) noexcept = 0;
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.
   virtual void announce(const Error& error) noexcept = 0;
+  /// Any thread. Opens a place to meet for a new job of ranks of this one, whose rank 0 this rank will be;
+  /// the others are told root and tag by whoever wants them to join. Errors: system.
+  virtual Result<Meeting> meet() const = 0;
 };
 
 }  // namespace rondo::bootstrap

@@ -14,6 +14,8 @@ namespace {
 constexpr milliseconds dial_pause{20};
 // Beyond the deadline that the service thread itself keeps.
 constexpr milliseconds join_grace{2000};
+// Between two looks at the failure of the job that the ranks of a meeting share.
+constexpr milliseconds glance{50};
 // For the exchange of memory; less when the deadline is near, so that everybody can still be told.
 constexpr milliseconds exchange_patience{10'000};
 // Rank 0, not this one, says at the deadline who is missing.
@@ -31,7 +33,8 @@ std::vector<uint32_t> one_each(size_t world) {
 }
 
 std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,
-                                      const Credentials& credentials, const Limits& limits) {
+                                      const Credentials& credentials, const Limits& limits,
+                                      const Meeting& meeting) {
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
@@ -39,20 +42,20 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_
   return std::make_shared<StarSetup>(StarSetup{service, service->context(), std::move(*root), credentials,
                                                *options.rank, *options.world, *options.init_timeout,
                                                deadline_after(*options.init_timeout), limits, this_process(),
-                                               options.interfaces, *ports, transport_of(options)});
+                                               options.interfaces, *ports, transport_of(options), meeting});
 }
 
 }  // namespace
 
 Membership::Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
-                       const Limits& limits)
+                       const Limits& limits, const Meeting& meeting)
     : rank_(*options.rank),
       world_(*options.world),
       timeout_(*options.init_timeout),
       context_(service->context()),
       credentials_{options.secret},
       limits_(limits),
-      setup_(make_setup(options, service, credentials_, limits)),
+      setup_(make_setup(options, service, credentials_, limits, meeting)),
       handler_(&handler) {}
 
 // ---- The user's threads.
@@ -68,8 +71,13 @@ Result<void> Membership::join() {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
     self->star_->start();
   });
-  if (done.wait_for(timeout_ + join_grace) != std::future_status::ready)
-    return Error{ErrorCode::timeout, "joining: the service thread does not run; does a Handler block it?"};
+  const TimePoint give_up = deadline_after(timeout_ + join_grace);
+  while (done.wait_for(glance) != std::future_status::ready) {
+    if (const auto& failure = setup_->meeting.failure)
+      if (auto error = failure()) return *error;
+    if (Clock::now() >= give_up)
+      return Error{ErrorCode::timeout, "joining: the service thread does not run; does a Handler block it?"};
+  }
   return done.get();
 }
 
@@ -95,6 +103,11 @@ void Membership::announce(const Error& error) noexcept {
     if (!self->star_ || self->closed_ || std::exchange(self->failed_, true)) return;
     self->star_->send(failure_message(self->rank_, error));
   });
+}
+
+Result<Meeting> Membership::meet() const {
+  if (!setup_) return Error{ErrorCode::invalid_argument, "a job of one rank has nobody to meet"};
+  return open_meeting(*setup_, ip_of(from_wire(job_.listeners[rank_], scope_)));
 }
 
 // ---- The service thread: joining and the control plane.

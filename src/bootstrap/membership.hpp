@@ -14,12 +14,12 @@
 
 namespace rondo::bootstrap {
 
-/// join, leave, connect and announce are for the user's threads; everything else runs on the service thread.
+/// join, leave, connect, announce and meet are for the user's threads; everything else runs on the service thread.
 /// After join the described job (epoch, persons) never changes, so any thread may read it.
 class Membership : public StarOwner, public std::enable_shared_from_this<Membership> {
  public:
   Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
-             const Limits& limits);
+             const Limits& limits, const Meeting& meeting);
 
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
@@ -27,6 +27,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void leave(milliseconds patience) noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
+
+  Result<Meeting> meet() const;
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return world_; }

@@ -25,7 +25,11 @@ std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner
 }
 
 Spoke::Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
-    : setup_(setup), owner_(std::move(owner)), deadline_timer_(setup.context), retry_timer_(setup.context) {}
+    : setup_(setup),
+      owner_(std::move(owner)),
+      deadline_timer_(setup.context),
+      retry_timer_(setup.context),
+      tag_(setup.meeting.tag) {}
 
 // ---- Finding rank 0.
 
@@ -117,17 +121,9 @@ void Spoke::unanswered() {
 
 // ---- Joining.
 
-// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
-bool Spoke::one_machine() const {
-  if (setup_.root.kind != RootAddress::Kind::tcp || setup_.credentials.secret.empty()) return true;
-  asio::error_code error;
-  const auto ip = asio::ip::make_address(setup_.root.name, error);
-  return error ? setup_.root.name == "localhost" : ip.is_loopback();
-}
-
 Result<Descriptor> Spoke::open_listener(const Socket& control) const {
   const Address mine = local_address(const_cast<Socket&>(control).native_handle());
-  Situation situation{std::nullopt, one_machine()};
+  Situation situation{std::nullopt, one_machine(setup_)};
   if (is_tcp(mine)) situation.control = ip_of(mine);
   const auto choice = choose_address(machine_addresses(), setup_.interfaces, situation);
   if (!choice) return choice.error();

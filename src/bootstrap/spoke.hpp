@@ -26,7 +26,6 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   void unanswered();
 
   // Joining.
-  bool one_machine() const;
   Result<Descriptor> open_listener(const Socket& control) const;
   void join(Socket socket);
   void verdict_missing();
@@ -41,7 +40,7 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   std::vector<Address> addresses_;
   size_t next_address_ = 0;
   TimePoint resolved_at_{};
-  uint64_t tag_ = 0;
+  uint64_t tag_;  // that a claim at the root carries
   std::shared_ptr<Dial> dial_;
   std::string last_failure_ = "nothing was tried";
   std::shared_ptr<Channel> channel_;

@@ -15,6 +15,13 @@ Message failure_message(Rank from, const Error& error) {
   return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message})};
 }
 
+bool one_machine(const StarSetup& setup) {
+  if (setup.root.kind != RootAddress::Kind::tcp || setup.credentials.secret.empty()) return true;
+  asio::error_code error;
+  const auto ip = asio::ip::make_address(setup.root.name, error);
+  return error ? setup.root.name == "localhost" : ip.is_loopback();
+}
+
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address) {
   if (!setup.credentials.secret.empty() || is_local(address)) return std::nullopt;
   return Error{

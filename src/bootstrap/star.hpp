@@ -14,6 +14,7 @@
 #include "base/root_address.hpp"
 #include "bootstrap/door.hpp"
 #include "bootstrap/handshake.hpp"
+#include "bootstrap/meeting.hpp"
 #include "bootstrap/service.hpp"
 #include "bootstrap/wire.hpp"
 
@@ -54,6 +55,7 @@ struct StarSetup {
   std::string interfaces;  // Options::interfaces
   PortRange ports;
   Transport transport;
+  Meeting meeting;
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
@@ -65,6 +67,8 @@ inline constexpr milliseconds loss_delay{30};
 void later(asio::io_context& context, milliseconds delay, std::function<void()> call);
 
 Message failure_message(Rank from, const Error& error);
+/// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
+bool one_machine(const StarSetup& setup);
 /// Without a secret only this machine's own addresses will do.
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);
 

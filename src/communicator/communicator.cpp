@@ -8,29 +8,17 @@
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
 #include "communicator/arguments.hpp"
+#include "communicator/attendant.hpp"
+#include "communicator/operations.hpp"
+#include "communicator/pending.hpp"
+#include "communicator/runner.hpp"
 #include "communicator/shared_memory.hpp"
-#include "communicator/turnstile.hpp"
+#include "communicator/split.hpp"
 #include "engine/engine.hpp"
-#include "engine/selection.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
 namespace {
-
-using schedule::Operation;
-
-// How long a broken link waits for the control plane to say which rank is the cause: a neighbour may have
-// closed only because it had learnt of the failure first.
-constexpr milliseconds verdict_time{250};
-
-engine::Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
-  engine::Call call{.operation = operation, .algorithm = engine::select(operation)};
-  call.type = type;
-  call.count = count;
-  call.input = static_cast<const std::byte*>(input);
-  call.output = static_cast<std::byte*>(output);
-  return call;
-}
 
 Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
@@ -42,53 +30,78 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 
 }  // namespace
 
-// Everything one communicator owns. The job's service thread calls the Handler; whoever holds the turnstile
-// drives the engine; failure_ and waiter_ may be touched by any thread.
+// Everything one communicator owns. The job's service thread calls the Handler; whoever drives the operations
+// runs the engine; failure_ and waiter_ may be touched by any thread.
 class Communicator::State final : bootstrap::Handler {
  public:
-  static Result<std::unique_ptr<State>> join(const Options& options) {
+  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
     auto service = start_service();
     if (!service) return service.error();
-    auto job = bootstrap::Job::join(options, std::move(*service), *state);
+    auto job = bootstrap::Job::join(options, *service, *state, {}, meeting);
     if (!job) return job.error();
-    if (auto started = state->start(std::move(*job)); !started) return started.error();
+    if (auto started = state->start(std::move(*job), **service); !started) return started.error();
     return state;
+  }
+
+  // What is still under way ends with `aborted`, here and now; the peers see the links close.
+  ~State() override {
+    if (!runner_) return;
+    failure_.set({ErrorCode::aborted, fmt::format("rank {} destroyed the communicator", rank_), rank_});
+    waiter_->ring();
+    operations_->close();
+    attendant_->stop();
   }
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return job_->world(); }
   std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
-  Counters counters() const noexcept {
-    const auto turn = turnstile_.enter(TimePoint::max());
-    return engine_->counters();
-  }
+  Counters counters() const noexcept { return engine_->counters(); }
 
   Result<void> run(const engine::Call& call, const CallOptions& options) {
     if (auto valid = check(call, rank(), world()); !valid) return valid;
+    Operation operation{call, deadline_after(options.timeout.value_or(timeout_))};
+    operations_->run(operation);
+    if (operation.error) return std::move(*operation.error);
+    return {};
+  }
+
+  Result<Work> submit(const engine::Call& call, const CallOptions& options) {
+    if (auto valid = check(call, rank(), world()); !valid) return valid.error();
     const TimePoint deadline = deadline_after(options.timeout.value_or(timeout_));
-    const auto turn = turnstile_.enter(deadline);
-    if (!turn) return skipped(call);
-    if (failure_.is_set()) return told();
-    auto outcome = engine_->run(call, deadline);
-    if (!outcome) return fail(outcome.error());
-    return outcome;
+    std::unique_ptr<PendingOperation> pending(new PendingOperation{{call, deadline}, operations_});
+    operations_->submit(pending->operation);
+    return Work(std::move(pending));
+  }
+
+  // A place to meet for a part of this communicator that this rank leads.
+  Result<bootstrap::Meeting> meet() const { return job_->meet(); }
+
+  // Not collective over this communicator but over the part.
+  Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const {
+    Options options = options_;
+    options.rank = part.rank;
+    options.world = uint32_t(part.members.size());
+    options.root = meeting.root;
+    meeting.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
+    return join(options, meeting);
   }
 
   void abort() noexcept {
-    spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
+    runner_->spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
   }
 
  private:
   State(const Options& options, std::unique_ptr<engine::Waiter> waiter)
-      : rank_(*options.rank),
+      : options_(options),
+        rank_(*options.rank),
         timeout_(*options.timeout),
         waiter_(std::move(waiter)),
         tcp_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
 
-  Result<void> start(std::unique_ptr<bootstrap::Job> job) {
+  Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
     shm_ = memory_.take_fabric();
     if (shm_)
@@ -96,51 +109,14 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch()};
     engine_ = std::make_unique<engine::Engine>(place, fabric(), *waiter_, failure_);
+    runner_ = std::make_unique<Runner>();
+    operations_ = std::make_shared<Operations>(*runner_);
+    attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
+    runner_->start({*engine_, failure_, *waiter_, fabric(), *job_, *attendant_});
     return {};
   }
 
   Fabric& fabric() noexcept { return shm_ ? static_cast<Fabric&>(*shm_) : tcp_; }
-
-  // Any thread. The driver, if there is one, finds the error word set.
-  void spread(const Error& error) noexcept {
-    if (failure_.set(error)) job_->announce(error);
-    waiter_->ring();
-  }
-
-  // A call whose turn did not come in time was not made, so every later one would meet the wrong calls of its peers.
-  Error skipped(const engine::Call& call) noexcept {
-    Error error{
-        ErrorCode::timeout,
-        fmt::format("rank {}: {} waited for earlier calls on this communicator until its deadline passed",
-                    rank(), describe(call))};
-    spread(error);
-    return error;
-  }
-
-  // The driver's call failed: the whole communicator has, and every rank is told.
-  Error fail(Error error) {
-    if (error.code == ErrorCode::peer_lost) await_verdict();
-    told_ = true;
-    if (failure_.set(error)) {
-      job_->announce(error);
-    } else if (const Error cause = failure_.get(); error.message.find(cause.message) == std::string::npos) {
-      error = {cause.code, error.message + "; cause: " + cause.message, cause.peer ? cause.peer : error.peer};
-    }
-    fabric().close();
-    return error;
-  }
-
-  void await_verdict() {
-    const TimePoint until = deadline_after(verdict_time);
-    while (!failure_.is_set() && Clock::now() < until) waiter_->sleep(until);
-  }
-
-  // The communicator has failed between two calls, or in an earlier one.
-  Error told() {
-    const Error first = failure_.get();
-    if (!std::exchange(told_, true)) return first;
-    return {ErrorCode::aborted, "this communicator has failed: " + first.message, first.peer};
-  }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
   void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
@@ -153,17 +129,19 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->ring();
   }
 
+  Options options_;  // complete
   Rank rank_;
   milliseconds timeout_;
-  mutable Turnstile turnstile_;
   engine::Failure failure_;
-  bool told_ = false;  // the caller has been given the failure; turn holder only
-  std::unique_ptr<engine::Waiter> waiter_;
+  std::shared_ptr<engine::Waiter> waiter_;
   SharedMemory memory_;  // until join returns
   std::unique_ptr<shm::ShmFabric> shm_;
   tcp::TcpFabric tcp_;  // unused where there is shm_
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
+  std::unique_ptr<Runner> runner_;
+  std::shared_ptr<Operations> operations_;  // shared with every Work
+  std::shared_ptr<Attendant> attendant_;    // shared with the service thread
+  std::unique_ptr<bootstrap::Job> job_;     // last, so destroyed first: no Handler call outlives it
 };
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -193,48 +171,52 @@ Result<void> Communicator::run(const engine::Call& call, const CallOptions& opti
   return state_->run(call, options);
 }
 
+Result<Work> Communicator::submit(const engine::Call& call, const CallOptions& options) {
+  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
+  return state_->submit(call, options);
+}
+
+Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> color, int64_t key,
+                                                        const CallOptions& options) {
+  const auto exchange = [&](auto& all) {
+    using Record = std::remove_reference_t<decltype(all[0])>;
+    const auto* own = all.data() + rank();
+    return all_gather(own, all.data(), all.size() * sizeof(Record), DataType::u8, options);
+  };
+  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
+  std::vector<Choice> choices(world());
+  choices[rank()] = choice_of(color, key);
+  if (auto done = exchange(choices); !done) return done.error();
+
+  const Part part = color ? part_of(choices, rank()) : Part{};
+  const bool leads = part.members.size() > 1 && part.rank == 0;
+  Result<bootstrap::Meeting> meeting = bootstrap::Meeting{};
+  if (leads) meeting = state_->meet();
+  std::vector<Invitation> invitations(world());
+  if (leads) invitations[rank()] = invitation_to(meeting);
+  if (auto done = exchange(invitations); !done) return done.error();
+
+  if (!color) return std::optional<Communicator>();
+  const Rank leader = part.members[0];
+  if (!leads && part.members.size() > 1) meeting = accept(invitations[leader], leader);
+  if (!meeting) return meeting.error();
+  auto state = state_->join_part(part, std::move(*meeting));
+  if (!state) return state.error();
+  return std::optional(Communicator(std::move(*state)));
+}
+
+Result<Communicator> Communicator::duplicate(const CallOptions& options) {
+  auto all = split(0, 0, options);
+  if (!all) return all.error();
+  return std::move(**all);
+}
+
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
 uint32_t Communicator::world() const noexcept { return state_ ? state_->world() : 0; }
 std::string_view Communicator::transport() const noexcept { return state_ ? state_->transport() : "local"; }
 Counters Communicator::counters() const noexcept { return state_ ? state_->counters() : Counters(); }
 void Communicator::abort() noexcept {
   if (state_) state_->abort();
-}
-
-Result<void> Communicator::same_size(const char* operation, size_t expected, size_t given) {
-  if (expected == given) return {};
-  return Error{ErrorCode::invalid_argument, fmt::format("{}: the second buffer must have {} elements, not {}",
-                                                        operation, expected, given)};
-}
-
-Result<void> Communicator::all_reduce(const void* input, void* output, size_t count, DataType type,
-                                      Reduction reduction, const CallOptions& options) {
-  engine::Call call = call_of(Operation::all_reduce, input, output, count, type);
-  call.reduction = reduction;
-  return run(call, options);
-}
-
-Result<void> Communicator::reduce_scatter(const void* input, void* output, size_t count, DataType type,
-                                          Reduction reduction, const CallOptions& options) {
-  engine::Call call = call_of(Operation::reduce_scatter, input, output, count, type);
-  call.reduction = reduction;
-  return run(call, options);
-}
-
-Result<void> Communicator::all_gather(const void* input, void* output, size_t count, DataType type,
-                                      const CallOptions& options) {
-  return run(call_of(Operation::all_gather, input, output, count, type), options);
-}
-
-Result<void> Communicator::broadcast(void* data, size_t count, DataType type, Rank root,
-                                     const CallOptions& options) {
-  engine::Call call = call_of(Operation::broadcast, data, data, count, type);
-  call.root = root;
-  return run(call, options);
-}
-
-Result<void> Communicator::barrier(const CallOptions& options) {
-  return run(call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32), options);
 }
 
 }  // namespace rondo

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
 
 namespace rondo::engine {
@@ -15,31 +16,110 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
       links_(place.world) {}
 
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
-  counters_.operations = ++sequence_;
-  recorder_.begin(sequence_, call);
-  waiter_.moved();
-  const Program& program = program_for(call);
-  Result<void> outcome = open_links(program, deadline);
-  if (outcome) {
-    const uint64_t window = window_for(program, call);
-    execution_.start(program, call, header_of(call, place_.epoch, sequence_, window), window, links_);
-    outcome = drive(deadline);
-  }
-  recorder_.end(sequence_, outcome.ok());
-  if (!outcome) return explain(outcome.error(), call);
+  begin(call, deadline);
+  for (Progress progress = advance(); progress != Progress::ended; progress = advance())
+    if (progress == Progress::asleep) waiter_.sleep(deadline);
+  if (error_) return *error_;
   return {};
 }
 
+namespace {
+
+// The buffers decide nothing.
+bool alike(const Call& a, const Call& b) {
+  return a.operation == b.operation && a.algorithm == b.algorithm && a.type == b.type &&
+         a.reduction == b.reduction && a.count == b.count && a.root == b.root;
+}
+
+}  // namespace
+
+void Engine::begin(const Call& call, TimePoint deadline) {
+  counters_.operations = ++sequence_;
+  recorder_.begin(sequence_, call);
+  waiter_.moved();
+  const bool again = program_ != nullptr && alike(call, asked_);
+  const auto algorithm = again ? call_.algorithm : choose(call);
+  asked_ = call_ = call;
+  call_.algorithm = algorithm;
+  if (!again) {
+    program_ = &program_for(call_);
+    window_ = 0;
+  }
+  deadline_ = deadline;
+  started_ = false;
+  error_.reset();
+}
+
+Progress Engine::advance() {
+  if (std::exchange(armed_, false)) fabric_.arm(false);
+  if (!started_)
+    if (const auto waits = start()) return *waits;
+  const bool moved = execution_.pass();
+  if (execution_.done()) return end(std::nullopt);
+  if (failure_.is_set()) return end(failure_.get());
+  if (moved) {
+    waiter_.moved();
+    return Progress::moved;
+  }
+  if (auto error = execution_.failure()) return end(std::move(error));
+  return rest();
+}
+
+// Nothing moved. The links are armed before the sleep and tried once more after that.
+Progress Engine::rest() {
+  switch (waiter_.idle(deadline_)) {
+    case Waiter::Next::late:
+      return end(late(execution_.waiting_for(), execution_.first_awaited()));
+    case Waiter::Next::again:
+      return Progress::idle;
+    case Waiter::Next::sleep:
+      break;
+  }
+  fabric_.arm(true);
+  armed_ = true;
+  if (execution_.pass() || failure_.is_set()) return Progress::moved;
+  publish();
+  return Progress::asleep;
+}
+
+Progress Engine::end(std::optional<Error> error) {
+  recorder_.end(sequence_, !error);
+  if (error) error_ = explain(std::move(*error), call_);
+  publish();
+  return Progress::ended;
+}
+
+void Engine::publish() noexcept {
+  operations_.store(counters_.operations, std::memory_order_relaxed);
+  payload_.store(counters_.payload_bytes_sent, std::memory_order_relaxed);
+  headers_.store(counters_.header_bytes_sent, std::memory_order_relaxed);
+}
+
+Counters Engine::counters() const noexcept {
+  Counters counters;
+  counters.operations = operations_.load(std::memory_order_relaxed);
+  counters.payload_bytes_sent = payload_.load(std::memory_order_relaxed);
+  counters.header_bytes_sent = headers_.load(std::memory_order_relaxed);
+  return counters;
+}
+
 const Program& Engine::program_for(const Call& call) {
-  const auto key = std::tuple(call.operation, call.algorithm, call.root);
+  const auto key = std::tuple(call.operation, *call.algorithm, call.root);
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  const schedule::Schedule* schedule = schedule::find(call.operation, call.algorithm);
+  const schedule::Schedule* schedule = schedule::find(call.operation, *call.algorithm);
   assert(schedule != nullptr);
   const auto publications =
       fabric_.publication() != nullptr ? schedule::Publications::yes : schedule::Publications::no;
   const schedule::Shape shape{.world = place_.world, .root = call.root};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
+}
+
+schedule::Algorithm Engine::choose(const Call& call) {
+  const Situation situation{place_.world, fabric_.publication() != nullptr};
+  for (const auto& wanted : {call.algorithm, place_.algorithm})
+    if (wanted && schedule::find(call.operation, *wanted) != nullptr) return *wanted;
+  return select(call, situation);
 }
 
 // In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
@@ -55,60 +135,46 @@ uint64_t Engine::window_for(const Program& program, const Call& call) {
   return std::max<uint64_t>(1, bytes / std::max(reducer.element_bytes, reducer.accumulator_bytes));
 }
 
-Result<void> Engine::open_links(const Program& program, TimePoint deadline) {
-  for (const LinkQueue& link : program.links) {
+// Nothing: the execution has started. Otherwise what to do meanwhile.
+std::optional<Progress> Engine::start() {
+  const auto open = open_links();
+  if (!open) return end(open.error());
+  if (!*open) {
+    if (failure_.is_set()) return end(failure_.get());
+    if (Clock::now() < deadline_) return Progress::asleep;  // the bell rings when the link is there
+    return end(late(fmt::format("rank {} has not answered the connection", unopened_), unopened_));
+  }
+  if (window_ == 0) {
+    window_ = window_for(*program_, call_);
+    header_ = header_of(call_, place_.epoch, sequence_, window_);
+  }
+  header_.sequence = sequence_;
+  execution_.start(*program_, call_, header_, window_, links_);
+  started_ = true;
+  return std::nullopt;
+}
+
+// False while one of them is being made.
+Result<bool> Engine::open_links() {
+  for (const LinkQueue& link : program_->links) {
     PeerLinks& peer = links_.of(link);
+    if (peer.tx != nullptr || peer.rx != nullptr) continue;
     if (link.published) {
       peer.tx = link.sends ? fabric_.publication() : nullptr;
       peer.rx = link.sends ? nullptr : fabric_.publication_of(link.peer);
       continue;
     }
-    while (peer.tx == nullptr) {
-      if (failure_.is_set()) return failure_.get();
-      auto pair = fabric_.open(link.peer, 0);
-      if (!pair) return pair.error();
-      if (pair->tx == nullptr) {
-        if (Clock::now() >= deadline)
-          return late(fmt::format("rank {} has not answered the connection", link.peer), link.peer);
-        waiter_.sleep(deadline);  // the bell rings when the link is there
-        continue;
-      }
-      for (const int fd : {pair->tx->descriptor(), pair->rx->descriptor()})
-        if (auto watched = waiter_.watch(fd); !watched) return watched.error();
-      peer.tx = pair->tx;
-      peer.rx = pair->rx;
-    }
-  }
-  return {};
-}
-
-Result<void> Engine::drive(TimePoint deadline) {
-  while (true) {
-    const bool moved = execution_.pass();
-    if (execution_.done()) return {};
-    if (failure_.is_set()) return failure_.get();
-    if (moved) {
-      waiter_.moved();
-      continue;
-    }
-    if (auto error = execution_.failure()) return *error;
-    if (!rest(deadline)) return late(execution_.waiting_for(), execution_.first_awaited());
-  }
-}
-
-// False when the deadline has passed.
-bool Engine::rest(TimePoint deadline) {
-  switch (waiter_.idle(deadline)) {
-    case Waiter::Next::late:
+    auto pair = fabric_.open(link.peer, 0);
+    if (!pair) return pair.error();
+    if (pair->tx == nullptr) {
+      unopened_ = link.peer;
       return false;
-    case Waiter::Next::again:
-      return true;
-    case Waiter::Next::sleep:
-      break;
+    }
+    for (const int fd : {pair->tx->descriptor(), pair->rx->descriptor()})
+      if (auto watched = waiter_.watch(fd); !watched) return watched.error();
+    peer.tx = pair->tx;
+    peer.rx = pair->rx;
   }
-  fabric_.arm(true);
-  if (!execution_.pass() && !failure_.is_set()) waiter_.sleep(deadline);
-  fabric_.arm(false);
   return true;
 }
 

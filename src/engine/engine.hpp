@@ -1,11 +1,13 @@
 // Runs calls, one after another, on the links of one communicator.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "engine/execution.hpp"
 #include "engine/failure.hpp"
+#include "engine/progress.hpp"
 #include "engine/recorder.hpp"
 #include "engine/waiter.hpp"
 
@@ -17,23 +19,33 @@ class Engine {
   struct Place {
     Rank rank;
     uint32_t world;
-    uint64_t epoch;  // agreed by all ranks of this communicator
+    uint64_t epoch;                                     // agreed by all ranks of this communicator
+    std::optional<schedule::Algorithm> algorithm = {};  // agreed: what to prefer to the selected ones
   };
   Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure);
 
-  /// Blocks until this rank's part is done. After an error nothing touches the call's memory any more, and
-  /// the engine must not run another call. Errors: timeout, peer_lost, mismatch, or the communicator's
-  /// failure.
+  /// Starts a call; the one before has ended. Different threads may make its passes, one after another.
+  void begin(const Call& call, TimePoint deadline);
+  /// One pass over the call's links. Never blocks.
+  Progress advance();
+  /// Of a call that has ended; nothing: this rank's part is done. Timeout, peer_lost, mismatch, or the
+  /// communicator's failure. After an error nothing touches the call's memory any more, and the engine must
+  /// not run another call.
+  const std::optional<Error>& error() const noexcept { return error_; }
+  /// begin, and advance until it has ended; the error.
   Result<void> run(const Call& call, TimePoint deadline);
-  /// Any thread that has synchronised with the driver.
-  const Counters& counters() const noexcept { return counters_; }
+  /// Any thread, also during a call. The numbers may be of slightly different moments.
+  Counters counters() const noexcept;
 
  private:
   const Program& program_for(const Call& call);
   uint64_t window_for(const Program& program, const Call& call);
-  Result<void> open_links(const Program& program, TimePoint deadline);
-  Result<void> drive(TimePoint deadline);
-  bool rest(TimePoint deadline);
+  schedule::Algorithm choose(const Call& call);
+  Result<bool> open_links();
+  std::optional<Progress> start();
+  Progress rest();
+  Progress end(std::optional<Error> error);
+  void publish() noexcept;
   Error late(const std::string& what, std::optional<Rank> peer) const;
   Error explain(Error error, const Call& call) const;
 
@@ -41,10 +53,20 @@ class Engine {
   Fabric& fabric_;
   Waiter& waiter_;
   const Failure& failure_;
-  Counters counters_;
+  Counters counters_;  // the driver's; the atomics are what others may read of it
+  std::atomic<uint64_t> operations_{0}, payload_{0}, headers_{0};
   Execution execution_;
   Recorder recorder_;
   uint64_t sequence_ = 0;
+  Call asked_{}, call_{};  // as given, and with its algorithm
+  TimePoint deadline_;
+  // Of the call, and good for the next one if only its buffers differ.
+  const Program* program_ = nullptr;
+  uint64_t window_ = 0;  // 0: not known yet, nor the header
+  Header header_{};
+  Rank unopened_ = 0;  // the peer whose link is awaited
+  bool started_ = false, armed_ = false;
+  std::optional<Error> error_;
   Links links_;
   std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank>, Program> programs_;
 };

@@ -178,8 +178,7 @@ bool Execution::advance_tx(uint32_t index) {
     const Op& op = program_->ops[queue[link.next]];
     OpRun& run = ops_[queue[link.next]];
     if (op.kind == ActionKind::recv_reduce_send) break;  // the receiving side produces into this link
-    // Sends what it has itself taken in.
-    const bool follows = op.kind != ActionKind::send && op.kind != ActionKind::publish;
+    const bool follows = op.in_link != none;             // sends what it has itself taken in
     const uint64_t until = limit(run.count, link.window);
     const uint64_t available = follows ? std::min(until, run.elements()) : ready(op.producer, until);
     const size_t bytes = available * run.out_width - run.out_bytes;

@@ -30,7 +30,9 @@ std::string Execution::waiting_for() const {
     const auto& queue = program_->links[i];
     if (link.done) continue;
     text += text.empty() ? "" : "; ";
-    if (queue.sends)
+    if (queue.sends && queue.published)
+      text += "not all ranks have taken what this rank publishes";
+    else if (queue.sends)
       text += fmt::format("rank {} has not taken all that this rank sends", queue.peer);
     else if (link.header_bytes < sizeof header_)
       text += fmt::format("nothing of this operation has come from rank {}", queue.peer);
@@ -47,7 +49,7 @@ std::optional<Rank> Execution::first_awaited() const {
   for (size_t i = 0; i < links_.size(); i++)
     if (!program_->links[i].sends && !links_[i].done) return program_->links[i].peer;
   for (size_t i = 0; i < links_.size(); i++)
-    if (!links_[i].done) return program_->links[i].peer;
+    if (!links_[i].done && !program_->links[i].published) return program_->links[i].peer;
   return std::nullopt;
 }
 

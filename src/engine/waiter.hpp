@@ -33,6 +33,8 @@ class Waiter {
   void sleep(TimePoint deadline) noexcept;
   /// Any thread, async-signal-safe: wakes the driver now, or makes its next sleep return at once.
   void ring() noexcept;
+  /// Readable when a sleeper would wake: for another epoll to wait for.
+  int descriptor() const noexcept { return epoll_.get(); }
 
  private:
   Waiter(Budget budget, Descriptor epoll, Descriptor bell)

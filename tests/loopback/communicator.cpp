@@ -1,82 +1,23 @@
 // The public face, with ranks as threads: each has a communicator of its own, over real sockets.
 #include "rondo/communicator.hpp"
 
-#include <dirent.h>
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <atomic>
-#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "ranks.hpp"
+
 using namespace rondo;
+using namespace rondo::test;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
-Options options_for(Rank rank, uint32_t world) {
-  static std::atomic<int> job{0};
-  static thread_local int current = 0;
-  if (rank == 0) current = ++job;
-  Options options;
-  options.rank = rank;
-  options.world = world;
-  options.root = fmt::format("unix:@rondo-test-{}-{}", getpid(), current);
-  options.secret = "secret of the tests";
-  options.init_timeout = milliseconds(10'000);
-  options.timeout = milliseconds(10'000);
-  return options;
-}
-
-// Runs body(communicator) on every rank, each in a thread of its own.
-void on_ranks_over(const char* transport, uint32_t world, const std::function<void(Communicator&)>& body) {
-  std::vector<Options> options;
-  Options first = options_for(0, world);
-  first.transport = transport;
-  for (Rank rank = 0; rank < world; rank++) {
-    options.push_back(first);
-    options.back().rank = rank;
-  }
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < world; rank++) {
-    threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(options[rank]);
-      CHECK_MESSAGE(communicator.ok(), (communicator ? "" : communicator.error().message));
-      if (communicator) CHECK(communicator->transport() == (world == 1 ? "local" : transport));
-      if (communicator) body(*communicator);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-}
-
-// The same over every transport.
-void on_ranks(uint32_t world, const std::function<void(Communicator&)>& body) {
-  for (const char* transport : {"tcp", "shm"}) {
-    CAPTURE(transport);
-    on_ranks_over(transport, world, body);
-  }
-}
-
-size_t entries(const char* folder) {
-  size_t count = 0;
-  DIR* directory = opendir(folder);
-  while (readdir(directory) != nullptr) count++;
-  closedir(directory);
-  return count;
-}
-
-milliseconds since(Clock::time_point began) {
-  return std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-}
-
-}  // namespace
-
 TEST_CASE("communicator: every operation through the public face") {
   for (const uint32_t world : {1u, 2u, 5u}) {
-    on_ranks(world, [&](Communicator& comm) {
+    on_ranks_over_all(world, [&](Communicator& comm) {
       const auto rank = comm.rank();
       CHECK(comm.world() == world);
       std::vector<float> x(11, float(rank + 1)), y(11);
@@ -106,7 +47,7 @@ TEST_CASE("communicator: every operation through the public face") {
 }
 
 TEST_CASE("communicator: bad arguments are refused before anything is sent, and it works on") {
-  on_ranks(2, [](Communicator& comm) {
+  on_ranks_over_all(2, [](Communicator& comm) {
     std::vector<float> data(100, 1.f);
     const auto refused = [](const Result<void>& result, const char* text) {
       CHECK(!result.ok());
@@ -135,7 +76,7 @@ TEST_CASE("communicator: bad arguments are refused before anything is sent, and 
 }
 
 TEST_CASE("communicator: one that was moved from says so") {
-  on_ranks(1, [](Communicator& comm) {
+  on_ranks_over_all(1, [](Communicator& comm) {
     Communicator other(std::move(comm));
     CHECK(other.barrier().ok());
     const auto result = comm.barrier();
@@ -151,7 +92,7 @@ TEST_CASE("communicator: one that was moved from says so") {
 TEST_CASE("communicator: a rank that leaves in the middle is named by every other rank") {
   for (const Rank leaver : {0u, 2u}) {
     std::atomic<int> named{0};  // rank 0 carries the control plane: without it only a neighbour can tell
-    on_ranks(5, [&](Communicator& comm) {
+    on_ranks_over_all(5, [&](Communicator& comm) {
       std::vector<float> data(1 << 18, 1.f);
       CHECK(comm.all_reduce(std::span(data)).ok());
       if (comm.rank() == leaver) return;
@@ -172,7 +113,7 @@ TEST_CASE("communicator: a rank that leaves in the middle is named by every othe
 }
 
 TEST_CASE("communicator: a mismatch fails every rank that waits, within a second") {
-  on_ranks(4, [&](Communicator& comm) {
+  on_ranks_over_all(4, [&](Communicator& comm) {
     std::vector<float> data(100'000, 1.f);
     const size_t count = comm.rank() == 2 ? 99'999 : 100'000;
     const auto began = Clock::now();
@@ -186,7 +127,7 @@ TEST_CASE("communicator: a mismatch fails every rank that waits, within a second
 
 TEST_CASE(
     "communicator: abort from another thread ends the call on every rank, more than once does no harm") {
-  on_ranks(3, [&](Communicator& comm) {
+  on_ranks_over_all(3, [&](Communicator& comm) {
     std::thread other;
     if (comm.rank() == 1) {
       other = std::thread([&] {
@@ -210,7 +151,7 @@ TEST_CASE(
 }
 
 TEST_CASE("communicator: the call's deadline wins over the communicator's, and names whom it waits for") {
-  on_ranks(2, [&](Communicator& comm) {
+  on_ranks_over_all(2, [&](Communicator& comm) {
     if (comm.rank() == 1) {
       std::this_thread::sleep_for(milliseconds(900));
       return;
@@ -227,7 +168,7 @@ TEST_CASE("communicator: the call's deadline wins over the communicator's, and n
 }
 
 TEST_CASE("communicator: a call whose turn does not come in time fails the communicator, not later results") {
-  on_ranks(2, [&](Communicator& comm) {
+  on_ranks_over_all(2, [&](Communicator& comm) {
     if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(500));
     std::thread second;
     if (comm.rank() == 0) {
@@ -250,7 +191,7 @@ TEST_CASE("communicator: several at once, from several threads, in any order") {
   std::vector<std::thread> threads;
   for (int c = 0; c < communicators; c++) {
     threads.emplace_back([] {
-      on_ranks(2, [](Communicator& comm) {
+      on_ranks_over_all(2, [](Communicator& comm) {
         std::vector<std::thread> callers;
         std::atomic<int> wrong{0};
         for (int t = 0; t < 2; t++) {
@@ -271,7 +212,7 @@ TEST_CASE("communicator: several at once, from several threads, in any order") {
 
 TEST_CASE("communicator: 100 times made, used and destroyed leaves descriptors and threads as they were") {
   const auto cycle = [] {
-    on_ranks(3, [](Communicator& comm) {
+    on_ranks_over_all(3, [](Communicator& comm) {
       std::vector<float> data(1000, 1.f);
       CHECK(comm.all_reduce(std::span(data)).ok());
     });

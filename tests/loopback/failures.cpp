@@ -4,7 +4,6 @@
 #include <array>
 #include <thread>
 
-#include "communicator/turnstile.hpp"
 #include "engine/selection.hpp"
 #include "world.hpp"
 
@@ -22,7 +21,7 @@ struct Outcome {
 engine::Call all_reduce_of(std::vector<float>& data) {
   auto* bytes = reinterpret_cast<std::byte*>(data.data());
   return {.operation = Operation::all_reduce,
-          .algorithm = engine::select(Operation::all_reduce),
+          .algorithm = schedule::Algorithm::ring,
           .count = data.size(),
           .input = bytes,
           .output = bytes};
@@ -203,26 +202,6 @@ TEST_CASE("the error word ends a call that sleeps") {
   CHECK(result.error().code == ErrorCode::peer_lost);
   CHECK(result.error().peer == 7u);
   CHECK(Clock::now() - began < milliseconds(1000));
-}
-
-TEST_CASE("turnstile: first come, first through; who gives up is passed over") {
-  Turnstile turnstile;
-  std::vector<int> order;
-  std::vector<std::thread> threads;
-  {
-    const auto turn = turnstile.enter(soon());
-    REQUIRE(bool(turn));
-    for (int i = 0; i < 4; i++) {
-      threads.emplace_back([&, i] {
-        const auto mine = turnstile.enter(i == 1 ? deadline_after(milliseconds(10)) : soon());
-        CHECK(bool(mine) == (i != 1));
-        if (mine) order.push_back(i);  // the turn guards it
-      });
-      std::this_thread::sleep_for(milliseconds(40));
-    }
-  }
-  for (auto& thread : threads) thread.join();
-  CHECK(order == std::vector{0, 2, 3});
 }
 
 }  // namespace rondo::test

@@ -48,6 +48,19 @@ TEST_CASE("process: a death is told to every other rank by name, rank 0's too") 
   }
 }
 
+TEST_CASE("process: a death ends what is queued on every communicator that the rank was in") {
+  const auto ended = run_members(4, {"queue", "2"});
+  CHECK(last_line(ended.err) == "rondo run: rank 2 failed first: signal 9 (KILL)");
+  CHECK(ended.seconds < 2.5);
+  for (const int other : {0, 1, 3}) {
+    CAPTURE(ended.out);
+    const std::string line = fmt::format("[{}] ended: peer_lost 2, aborted 19", other);
+    const size_t first = ended.out.find(line);
+    REQUIRE(first != std::string::npos);
+    CHECK(ended.out.find(line, first + 1) != std::string::npos);
+  }
+}
+
 TEST_CASE("process: a rank that never joins is named at the init timeout") {
   const auto ended = run_members(4, {"absent", "2"}, {"RONDO_INIT_TIMEOUT=3"});
   CHECK(ended.code == 5);

@@ -2,22 +2,28 @@
 //   member wait             until it is told of a failure (exit 3), 10 s at most (exit 0)
 //   member leave            leaves at once
 //   member die RANK HOW     as wait, but RANK ends after 200 ms: "kill" by SIGKILL, "exit" with 7 without
-//   member stop RANK       RANK stops (SIGSTOP) when it is to share its memory
-//   leaving member absent RANK      as wait, but RANK never joins
+//                           leaving
+//   member stop RANK        RANK stops (SIGSTOP) when it is to share its memory
+//   member absent RANK      as wait, but RANK never joins
+//   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
+//   (exit 3); RANK kills itself instead
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <future>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
+#include "rondo/rondo.hpp"
 
 using namespace rondo;
 
@@ -61,12 +67,40 @@ int wait_for_failure(std::future<Error> failure) {
   return 3;
 }
 
+// Nobody waits for the operations: the service thread learns of the death and ends them all.
+int queue_operations(Rank victim) {
+  auto joined = Communicator::from_environment();
+  if (!joined) return 5;
+  auto twin = joined->duplicate();
+  if (!twin) return 6;
+  if (joined->rank() == victim) {
+    std::this_thread::sleep_for(milliseconds(200));
+    ::kill(::getpid(), SIGKILL);
+  }
+  for (Communicator* each : {&*joined, &*twin}) {
+    std::vector<std::vector<float>> data(20, std::vector<float>(100'000, 1.f));
+    std::vector<Work> works;
+    for (auto& vector : data) works.push_back(*each->async_all_reduce(std::span(vector)));
+    const TimePoint give_up = deadline_after(milliseconds(10'000));
+    while (!works.back().test() && Clock::now() < give_up) std::this_thread::sleep_for(milliseconds(1));
+    const auto first = works.front().error();
+    if (!first) return 7;
+    const auto aborted = std::count_if(works.begin(), works.end(), [](const Work& work) {
+      return work.error() && work.error()->code == ErrorCode::aborted;
+    });
+    std::printf("ended: %s %d, aborted %d\n", std::string(name_of(first->code)).c_str(),
+                int(first->peer.value_or(999)), int(aborted));
+  }
+  return 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "wait";
   const Rank chosen = argc > 2 ? Rank(std::atoi(argv[2])) : 999;
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (mode == "queue") return queue_operations(chosen);
   const auto options = resolve({}, process_environment);
   if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;
   if (mode == "absent" && options->rank == chosen) return ::pause();

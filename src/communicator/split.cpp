@@ -1,0 +1,43 @@
+#include "communicator/split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace rondo {
+
+Choice choice_of(std::optional<uint32_t> color, int64_t key) {
+  return {key, color.value_or(0), color ? 1u : 0u};
+}
+
+Part part_of(std::span<const Choice> choices, Rank rank) {
+  const Choice& own = choices[rank];
+  assert(own.taken);
+  Part part{};
+  for (Rank other = 0; other < choices.size(); other++)
+    if (choices[other].taken && choices[other].color == own.color) part.members.push_back(other);
+  std::stable_sort(part.members.begin(), part.members.end(),
+                   [&](Rank a, Rank b) { return choices[a].key < choices[b].key; });
+  part.rank = Rank(std::find(part.members.begin(), part.members.end(), rank) - part.members.begin());
+  return part;
+}
+
+Invitation invitation_to(const Result<bootstrap::Meeting>& meeting) {
+  Invitation invitation{};
+  const std::string& text = meeting ? meeting->root : meeting.error().message;
+  const bool fits = text.size() < invitation.text.size();
+  if (meeting && fits) invitation.tag = meeting->tag;
+  std::memcpy(invitation.text.data(), text.data(), std::min(text.size(), invitation.text.size() - 1));
+  return invitation;
+}
+
+Result<bootstrap::Meeting> accept(const Invitation& invitation, Rank leader) {
+  const std::string text(invitation.text.data(), strnlen(invitation.text.data(), invitation.text.size()));
+  if (invitation.tag != 0) return bootstrap::Meeting{text, invitation.tag, nullptr, nullptr};
+  return Error{ErrorCode::system,
+               fmt::format("rank {} cannot listen for the new communicator: {}", leader, text), leader};
+}
+
+}  // namespace rondo
