@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 
 #include "bootstrap/dial.hpp"
@@ -76,6 +77,23 @@ class Pretender : public bootstrap::Sharing {
   int ends_ = 0;
   bool shared_ = false;
 };
+
+// The names of this process's memory doors.
+std::vector<std::string> doors() {
+  std::vector<std::string> names;
+  std::ifstream list("/proc/net/unix");
+  for (std::string line; std::getline(list, line);) {
+    const size_t at = line.find(" @rondo-memory-");
+    if (at == line.npos) continue;
+    const std::string inode = line.substr(line.rfind(' ', at - 1) + 1, at - line.rfind(' ', at - 1) - 1);
+    for (const int fd : open_descriptors()) {
+      std::error_code gone;
+      const auto is = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), gone);
+      if (is == "socket:[" + inode + "]") names.push_back(line.substr(at + 2));
+    }
+  }
+  return names;
+}
 
 struct Trial {
   std::vector<Seat> seats;
@@ -244,14 +262,6 @@ TEST_CASE("memory: a stranger at a memory door gets nothing and disturbs nobody"
   using namespace rondo::bootstrap;
   // Rank 0 comes last, so rank 1's door can be found while it waits.
   const std::string root = unix_root();
-  const auto doors = [] {
-    std::vector<std::string> names;
-    std::ifstream list("/proc/net/unix");
-    for (std::string line; std::getline(list, line);)
-      if (const size_t at = line.find("@rondo-memory-"); at != line.npos)
-        names.push_back(line.substr(at + 1));
-    return names;
-  };
   const auto before = doors();
   Seat zero, one;
   for (Seat* seat : {&zero, &one}) seat->handler->shares = std::make_unique<Pretender>();
