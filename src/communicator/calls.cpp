@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "engine/call.hpp"
-#include "engine/selection.hpp"
 #include "rondo/communicator.hpp"
 
 namespace rondo {
@@ -12,7 +11,7 @@ using engine::Call;
 using schedule::Operation;
 
 Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
-  Call call{.operation = operation, .algorithm = engine::select(operation)};
+  Call call{.operation = operation};
   call.type = type;
   call.count = count;
   call.input = static_cast<const std::byte*>(input);

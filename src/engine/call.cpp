@@ -49,7 +49,7 @@ std::string describe(const Call& call) {
 }
 
 Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window) {
-  const std::array<unsigned, fields> plain{unsigned(call.operation), unsigned(call.algorithm),
+  const std::array<unsigned, fields> plain{unsigned(call.operation), unsigned(*call.algorithm),
                                            unsigned(call.type), unsigned(call.reduction)};
   uint64_t digest = mix(epoch ^ mix(call.count ^ mix(call.root ^ mix(window)))) >> (64 - hash_bits);
   for (unsigned i = 0; i < fields; i++) digest |= uint64_t(plain[i] & 31) << (hash_bits + field_bits * i);

@@ -11,7 +11,7 @@ namespace rondo::engine {
 
 struct Call {
   schedule::Operation operation;
-  schedule::Algorithm algorithm;
+  std::optional<schedule::Algorithm> algorithm = {};  // nothing: what the engine selects
   DataType type = DataType::f32;
   Reduction reduction = Reduction::sum;
   uint64_t count = 0;  // of the whole vector

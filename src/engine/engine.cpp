@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
 
 namespace rondo::engine {
@@ -36,11 +37,14 @@ void Engine::begin(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
   recorder_.begin(sequence_, call);
   waiter_.moved();
-  if (program_ == nullptr || !alike(call, call_)) {
-    program_ = &program_for(call);
+  const bool again = program_ != nullptr && alike(call, asked_);
+  const auto algorithm = again ? call_.algorithm : choose(call);
+  asked_ = call_ = call;
+  call_.algorithm = algorithm;
+  if (!again) {
+    program_ = &program_for(call_);
     window_ = 0;
   }
-  call_ = call;
   deadline_ = deadline;
   started_ = false;
   error_.reset();
@@ -100,15 +104,22 @@ Counters Engine::counters() const noexcept {
 }
 
 const Program& Engine::program_for(const Call& call) {
-  const auto key = std::tuple(call.operation, call.algorithm, call.root);
+  const auto key = std::tuple(call.operation, *call.algorithm, call.root);
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  const schedule::Schedule* schedule = schedule::find(call.operation, call.algorithm);
+  const schedule::Schedule* schedule = schedule::find(call.operation, *call.algorithm);
   assert(schedule != nullptr);
   const auto publications =
       fabric_.publication() != nullptr ? schedule::Publications::yes : schedule::Publications::no;
   const schedule::Shape shape{.world = place_.world, .root = call.root};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
+}
+
+schedule::Algorithm Engine::choose(const Call& call) {
+  const Situation situation{place_.world, fabric_.publication() != nullptr};
+  for (const auto& wanted : {call.algorithm, place_.algorithm})
+    if (wanted && schedule::find(call.operation, *wanted) != nullptr) return *wanted;
+  return select(call, situation);
 }
 
 // In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
@@ -147,12 +158,12 @@ std::optional<Progress> Engine::start() {
 Result<bool> Engine::open_links() {
   for (const LinkQueue& link : program_->links) {
     PeerLinks& peer = links_.of(link);
+    if (peer.tx != nullptr || peer.rx != nullptr) continue;
     if (link.published) {
       peer.tx = link.sends ? fabric_.publication() : nullptr;
       peer.rx = link.sends ? nullptr : fabric_.publication_of(link.peer);
       continue;
     }
-    if (peer.tx != nullptr) continue;
     auto pair = fabric_.open(link.peer, 0);
     if (!pair) return pair.error();
     if (pair->tx == nullptr) {

@@ -19,7 +19,8 @@ class Engine {
   struct Place {
     Rank rank;
     uint32_t world;
-    uint64_t epoch;  // agreed by all ranks of this communicator
+    uint64_t epoch;                                     // agreed by all ranks of this communicator
+    std::optional<schedule::Algorithm> algorithm = {};  // agreed: what to prefer to the selected ones
   };
   Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure);
 
@@ -39,6 +40,7 @@ class Engine {
  private:
   const Program& program_for(const Call& call);
   uint64_t window_for(const Program& program, const Call& call);
+  schedule::Algorithm choose(const Call& call);
   Result<bool> open_links();
   std::optional<Progress> start();
   Progress rest();
@@ -56,7 +58,7 @@ class Engine {
   Execution execution_;
   Recorder recorder_;
   uint64_t sequence_ = 0;
-  Call call_{};
+  Call asked_{}, call_{};  // as given, and with its algorithm
   TimePoint deadline_;
   // Of the call, and good for the next one if only its buffers differ.
   const Program* program_ = nullptr;

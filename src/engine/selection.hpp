@@ -1,13 +1,16 @@
 // Which algorithm a call runs: a pure function of values that all ranks share, so that no rank chooses
 // differently.
 #pragma once
-#include "schedule/step.hpp"
+#include "engine/call.hpp"
 
 namespace rondo::engine {
 
-inline schedule::Algorithm select(schedule::Operation operation) noexcept {
-  return operation == schedule::Operation::barrier ? schedule::Algorithm::dissemination
-                                                   : schedule::Algorithm::ring;
-}
+/// The same on every rank of a communicator.
+struct Situation {
+  uint32_t world;
+  bool publishes;  // all ranks see one memory
+};
+
+schedule::Algorithm select(const Call& call, const Situation& situation) noexcept;
 
 }  // namespace rondo::engine

@@ -117,7 +117,8 @@ std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts)
   uint32_t turn = 0;
   for (const uint64_t count : counts) {
     for (const schedule::Schedule& schedule : schedule::catalogue()) {
-      const auto [operation, algorithm] = std::pair(schedule.operation, schedule.algorithm);
+      const Operation operation = schedule.operation;
+      const schedule::Algorithm algorithm = schedule.algorithm;
       const auto add = [&](Reduction reduction, bool in_place, Rank root) {
         cases.push_back({operation, algorithm, reduction, count, in_place, turn++ % 3, root});
       };

@@ -21,7 +21,7 @@ struct Outcome {
 engine::Call all_reduce_of(std::vector<float>& data) {
   auto* bytes = reinterpret_cast<std::byte*>(data.data());
   return {.operation = Operation::all_reduce,
-          .algorithm = engine::select(Operation::all_reduce),
+          .algorithm = schedule::Algorithm::ring,
           .count = data.size(),
           .input = bytes,
           .output = bytes};

@@ -1,0 +1,42 @@
+#include "engine/selection.hpp"
+
+#include "kernels/reducer.hpp"
+
+namespace rondo::engine {
+
+using schedule::Algorithm;
+using schedule::Operation;
+
+namespace {
+
+// Sizes of the whole vector. One-shot does N times the work of direct in half the rounds.
+constexpr uint64_t one_shot_most = 16 << 10;
+
+Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
+  if (bytes <= one_shot_most / situation.world) return Algorithm::one_shot;
+  if (narrow || situation.publishes) return Algorithm::direct;
+  return Algorithm::ring;
+}
+
+}  // namespace
+
+Algorithm select(const Call& call, const Situation& situation) noexcept {
+  const auto& reducer = kernels::reducer(call.type, call.reduction);
+  const uint64_t bytes = call.count * reducer.element_bytes;
+  // Partials, which a ring passes on, would be wider than the data.
+  const bool narrow = reducer.element_bytes < reducer.accumulator_bytes;
+  switch (call.operation) {
+    case Operation::all_reduce:
+      return all_reduce(bytes, narrow, situation);
+    case Operation::reduce_scatter:
+      return narrow || situation.publishes ? Algorithm::direct : Algorithm::ring;
+    case Operation::all_gather:
+    case Operation::broadcast:
+      return situation.publishes ? Algorithm::direct : Algorithm::ring;
+    case Operation::barrier:
+      return situation.publishes ? Algorithm::direct : Algorithm::dissemination;
+  }
+  return Algorithm::ring;
+}
+
+}  // namespace rondo::engine
