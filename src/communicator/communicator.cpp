@@ -52,7 +52,9 @@ class Communicator::State final : bootstrap::Handler {
     failure_.set({ErrorCode::aborted, fmt::format("rank {} destroyed the communicator", rank_), rank_});
     waiter_->ring();
     operations_->close();
+    // Its timer must be gone before the service, which the job may be the last to hold.
     attendant_->stop();
+    attendant_.reset();
   }
 
   Rank rank() const noexcept { return rank_; }

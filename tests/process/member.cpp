@@ -7,6 +7,7 @@
 //   member absent RANK      as wait, but RANK never joins
 //   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
 //   (exit 3); RANK kills itself instead
+//   member split            makes a communicator led by each of the ranks, and says how many are in it
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -94,6 +95,21 @@ int queue_operations(Rank victim) {
   return 3;
 }
 
+int split_for_each_leader() {
+  auto joined = Communicator::from_environment();
+  if (!joined) return std::fprintf(stderr, "%s\n", joined.error().message.c_str()), 5;
+  for (Rank leader = 0; leader < joined->world(); leader++) {
+    auto part = joined->split(0, joined->rank() == leader ? 0 : 1);
+    if (!part) return std::fprintf(stderr, "%s\n", part.error().message.c_str()), 6;
+    std::vector<int32_t> ones(1000, 1);
+    if (auto done = (*part)->all_reduce(std::span(ones)); !done)
+      return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 7;
+    if (joined->rank() == leader && (*part)->rank() == 0)
+      std::printf("led by %u: the ranks are %d\n", leader, ones[999]);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +117,7 @@ int main(int argc, char** argv) {
   const Rank chosen = argc > 2 ? Rank(std::atoi(argv[2])) : 999;
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (mode == "queue") return queue_operations(chosen);
+  if (mode == "split") return split_for_each_leader();
   const auto options = resolve({}, process_environment);
   if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;
   if (mode == "absent" && options->rank == chosen) return ::pause();

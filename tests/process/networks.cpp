@@ -13,7 +13,6 @@ namespace {
 // The name of rank 0's machine means 127.0.1.1 on itself, as on Debian. Rank 1, over there, must
 // connect to rank 2, here, and would find only itself at a loopback address.
 const std::string two_machines = R"sh(set -e
-bench="$RONDO bench all_reduce -e 8 --iterations 20"
 ip link set lo up
 ip link add docker0 type bridge; ip addr add 172.30.0.1/24 dev docker0; ip link set docker0 up
 unshare -n -m sleep 60 >/dev/null 2>&1 & other=$!
@@ -26,19 +25,22 @@ $there ip addr add 10.77.0.2/24 dev eth1; $there ip link set eth1 up; $there ip 
 mount -t tmpfs none /mnt; echo '127.0.1.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts
 $there sh -c "mount -t tmpfs none /mnt; echo '10.77.0.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
 export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10 RONDO_TRANSPORT=$TRANSPORT
-RANK=1 $there $bench & one=$!
-RONDO_INTERFACE=$LIST RANK=2 $bench & two=$!
+RANK=1 $there $PROGRAM & one=$!
+RONDO_INTERFACE=$LIST RANK=2 $PROGRAM & two=$!
 code=0
-RANK=0 $bench || code=$?
+RANK=0 $PROGRAM || code=$?
 wait $one || code=$?
 wait $two || code=$?
 kill $other
 exit $code
 )sh";
 
-Ended on_two_machines(const std::string& list, const std::string& transport = "auto") {
+constexpr const char* small_bench = RONDO_EXE " bench all_reduce -e 8 --iterations 20";
+
+Ended on_two_machines(const std::string& list, const std::string& program = small_bench,
+                      const std::string& transport = "auto") {
   return run({"unshare", "-n", "-m", "sh", "-c", two_machines},
-             {"RONDO=" RONDO_EXE, "LIST=" + list, "TRANSPORT=" + transport}, 40);
+             {"PROGRAM=" + program, "LIST=" + list, "TRANSPORT=" + transport}, 40);
 }
 
 bool has_networks() {
@@ -72,7 +74,7 @@ TEST_CASE("networks: no rank gives another machine its loopback address or docke
 
 TEST_CASE("networks: where shm is a must, ranks of different networks end with the reason") {
   if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
-  const auto ended = on_two_machines("", "shm");
+  const auto ended = on_two_machines("", small_bench, "shm");
   CAPTURE(ended.err);
   CHECK(ended.code == 3);
   CHECK(ended.seconds < 5);
@@ -80,6 +82,15 @@ TEST_CASE("networks: where shm is a must, ranks of different networks end with t
   for (const std::string& line : lines(ended.err))
     told += line.find("RONDO_TRANSPORT=shm, but the ranks cannot share memory: rank ") != line.npos;
   CHECK(told == 3);
+}
+
+TEST_CASE("networks: a part of a communicator meets where all its ranks can go, whoever leads it") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto ended = on_two_machines("", MEMBER_EXE " split");
+  CAPTURE(ended.err);
+  CHECK(ended.code == 0);
+  for (const char* leader : {"0", "1", "2"})
+    CHECK(ended.out.find(std::string("led by ") + leader + ": the ranks are 3") != std::string::npos);
 }
 
 TEST_CASE("networks: where RONDO_INTERFACE makes it do so, the job ends with the reason") {
