@@ -37,7 +37,7 @@ Area::Area(Descriptor memory, const Place& place, const Sizes& sizes)
     : memory_(std::move(memory)),
       place_(place),
       sizes_(sizes),
-      slots_offset_(whole_pages(row_offset(place.world))),
+      slots_offset_(whole_pages(row_offset(place.world) + most_lent * sizeof(uint64_t))),
       bytes_(slots_offset_ + size_t(place.world) * sizes.slots * stride()) {
   assert(sizes.slot_bytes % 64 == 0);
 }
@@ -61,7 +61,7 @@ Result<void> Area::map(int protection) {
   return {};
 }
 
-Result<Area> Area::make(const Place& place, const Sizes& sizes, const BellName& bell) {
+Result<Area> Area::make(const Place& place, const Sizes& sizes, const Addresses& at) {
   Area area(Descriptor(), place, sizes);
   area.memory_ = make_memory(area.bytes_);
   if (!area.memory_) return cannot("make");
@@ -75,7 +75,7 @@ Result<Area> Area::make(const Place& place, const Sizes& sizes, const BellName& 
   header.world = place.world;
   header.slot_bytes = sizes.slot_bytes;
   header.slots = sizes.slots;
-  header.bell = bell;
+  header.at = at;
   header.barriers = take_part_in_barriers();
   return area;
 }

@@ -107,6 +107,13 @@ Regions::Place Regions::find(const void* address) const noexcept {
   return place;
 }
 
+std::shared_ptr<Region> Regions::same_as(int memory) const noexcept {
+  const std::shared_lock lock(mutex_);
+  const auto found = std::ranges::find_if(
+      regions_, [&](const auto& region) { return same_memory(region->descriptor(), memory); });
+  return found == regions_.end() ? nullptr : *found;
+}
+
 }  // namespace rondo::shm
 
 namespace rondo {

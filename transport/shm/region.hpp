@@ -67,6 +67,8 @@ class Regions {
     uint64_t generation;
   };
   Place find(const void* address) const noexcept;
+  /// The region that a descriptor is of; null: none.
+  std::shared_ptr<Region> same_as(int memory) const noexcept;
   uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
  private:

@@ -36,4 +36,10 @@ Sealed look_at(int memory) noexcept {
   return {seals >= 0 && (seals & size_seals) == size_seals, long(status.st_size)};
 }
 
+bool same_memory(int one, int other) noexcept {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 }  // namespace rondo::shm

@@ -19,5 +19,6 @@ struct Sealed {
   long bytes;
 };
 Sealed look_at(int memory) noexcept;
+bool same_memory(int one, int other) noexcept;
 
 }  // namespace rondo::shm
