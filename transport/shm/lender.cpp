@@ -4,8 +4,8 @@
 
 namespace rondo::shm {
 
-Lender::Lender(std::shared_ptr<Area> mine, Sender sender)
-    : mine_(std::move(mine)), sender_(std::move(sender)) {}
+Lender::Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth)
+    : mine_(std::move(mine)), sender_(std::move(sender)), worth_(worth) {}
 
 void Lender::add(std::shared_ptr<const Area> peer) { peers_.push_back({std::move(peer)}); }
 
@@ -66,7 +66,7 @@ void Lender::freed(const Region& region) noexcept {
 }
 
 std::optional<LentSources::Source> LentSources::find(const View& source) noexcept {
-  if (lender_ == nullptr) return std::nullopt;
+  if (lender_ == nullptr || source.bytes < lender_->worth()) return std::nullopt;
   const auto at = reinterpret_cast<uintptr_t>(source.data);
   const bool known =
       at >= place_.from && at < place_.to && place_.generation == Regions::of_process().generation();

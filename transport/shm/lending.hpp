@@ -41,10 +41,15 @@ struct Offer {
 };
 static_assert(sizeof(Offer) == 40);
 
+/// What is sent in smaller pieces is copied: that is faster than to wait for its release.
+inline constexpr size_t worth_referring = 4096;
+
 /// What this rank lends. Any thread.
 class Lender final : public Region::Lending, public std::enable_shared_from_this<Lender> {
  public:
-  Lender(std::shared_ptr<Area> mine, Sender sender);
+  Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth = worth_referring);
+  /// The smallest source that is to be referred to, in bytes.
+  size_t worth() const noexcept { return worth_; }
   /// Before all else, for every peer.
   void add(std::shared_ptr<const Area> peer);
   /// The loan of a region, which is made where there is none. Nothing: it cannot be.
@@ -69,6 +74,7 @@ class Lender final : public Region::Lending, public std::enable_shared_from_this
 
   const std::shared_ptr<Area> mine_;
   const Sender sender_;
+  const size_t worth_;
   std::mutex mutex_;
   std::vector<Peer> peers_;
   std::vector<Entry> entries_{most_lent};

@@ -24,8 +24,6 @@ constexpr size_t grain = 16;
 constexpr size_t smallest_piece = 256;
 // What is committed in smaller pieces waits for the next, or for poll.
 constexpr size_t worth_publishing = 1024;
-// What is sent in smaller pieces is copied: that is faster than to wait for its release.
-constexpr size_t worth_referring = 4096;
 
 // Before wake_if_asleep. An order that is no constant would always be the strongest.
 template <std::memory_order order>
@@ -81,7 +79,7 @@ bool ShmTx::closed() const noexcept {
 
 LinkState ShmTx::poll() noexcept {
   if (begun()) publish();
-  while (referring_ > 0 && (early || all_released(oldest().slot))) referring_--;
+  settle();
   return closed() ? LinkState::closed : LinkState::open;
 }
 
@@ -108,6 +106,11 @@ bool ShmTx::all_released(uint64_t slot) noexcept {
   }
   given_back_ = least;
   return true;
+}
+
+// Takes back what all readers have released.
+void ShmTx::settle() noexcept {
+  while (referring_ > 0 && (early || all_released(oldest().slot))) referring_--;
 }
 
 // Where the next `bytes` go, or as many as the slot has room for.
@@ -141,7 +144,7 @@ void ShmTx::commit(size_t bytes) noexcept {
 }
 
 size_t ShmTx::send(View source) noexcept {
-  const auto lent = source.bytes >= worth_referring ? lent_.find(source) : std::nullopt;
+  const auto lent = lent_.find(source);
   size_t sent = 0;
   while (sent < source.bytes && !closed() && has_slot()) {
     const View rest{source.data + sent, source.bytes - sent};
@@ -166,6 +169,7 @@ size_t ShmTx::refer(const View& source, const LentSources::Source& lent) noexcep
     publish();
     return 0;
   }
+  settle();  // as the slot is free, so is one of the references
   const auto n = uint32_t(std::min<size_t>(source.bytes, caps_.slot_bytes));
   references_[next_reference_++ % references_.size()] = {next_, published_ + small_};
   referring_++;

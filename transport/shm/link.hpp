@@ -47,6 +47,7 @@ class ShmTx final : public Tx {
     uint64_t slot, position;  // where in the stream the memory's bytes begin
   };
   bool all_released(uint64_t slot) noexcept;
+  void settle() noexcept;
   size_t copy(const View& source) noexcept;
   size_t refer(const View& source, const LentSources::Source& lent) noexcept;
   const Reference& oldest() const noexcept {
