@@ -11,6 +11,7 @@
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
 #include "communicator/pending.hpp"
+#include "communicator/postman.hpp"
 #include "communicator/runner.hpp"
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
@@ -49,6 +50,8 @@ class Communicator::State final : bootstrap::Handler {
 
   // What is still under way ends with `aborted`, here and now; the peers see the links close.
   ~State() override {
+    if (postman_) postman_->stop();
+    postman_.reset();
     if (!runner_) return;
     failure_.set({ErrorCode::aborted, fmt::format("rank {} destroyed the communicator", rank_), rank_});
     waiter_->ring();
@@ -110,7 +113,7 @@ class Communicator::State final : bootstrap::Handler {
     job_ = std::move(job);
     shm_ = memory_.take_fabric();
     if (shm_)
-      if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
+      if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
                                       schedule::algorithm_named(job_->algorithm())};
@@ -121,6 +124,13 @@ class Communicator::State final : bootstrap::Handler {
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
     return {};
+  }
+
+  Result<void> watch(bootstrap::Service& service) {
+    if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
+    auto post = memory_.take_post();
+    postman_ = std::make_shared<Postman>(service.context(), std::move(post.borrower));
+    return postman_->start(std::move(post.mailbox));
   }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
@@ -146,6 +156,7 @@ class Communicator::State final : bootstrap::Handler {
   std::unique_ptr<Runner> runner_;
   std::shared_ptr<Operations> operations_;  // shared with every Work
   std::shared_ptr<Attendant> attendant_;    // shared with the service thread
+  std::shared_ptr<Postman> postman_;        // too; none without shm_
   std::unique_ptr<bootstrap::Job> job_;     // last, so destroyed first: no Handler call outlives it
 };
 

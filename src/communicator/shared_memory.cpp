@@ -5,9 +5,18 @@ namespace rondo {
 Result<int> SharedMemory::begin(Rank rank, uint32_t world, uint64_t epoch) noexcept {
   auto bell = shm::Bell::make();
   if (!bell) return bell.error();
-  auto area = shm::Area::make({epoch, rank, world}, shm::Sizes::for_world(world), (*bell)->name());
+  auto mailbox = shm::Mailbox::make();
+  if (!mailbox) return mailbox.error();
+  auto sender = shm::Sender::make();
+  if (!sender) return sender.error();
+  shm::Addresses at{(*bell)->name(), mailbox->name};
+  if (!shm::make_random(at.key))
+    return Error{ErrorCode::system, "the kernel gives no random bytes for shared memory"};
+  auto area = shm::Area::make({epoch, rank, world}, shm::Sizes::for_world(world), at);
   if (!area) return area.error();
   bell_ = std::move(*bell);
+  post_.mailbox = std::move(mailbox->descriptor);
+  sender_.emplace(std::move(*sender));
   mine_ = std::make_shared<shm::Area>(std::move(*area));
   peers_.resize(world);
   return mine_->descriptor();
@@ -24,14 +33,18 @@ Result<void> SharedMemory::attach(Rank peer, Descriptor memory) noexcept {
 void SharedMemory::end(bool shared) noexcept {
   if (shared) {
     mine_->close_descriptor();
-    fabric_ = std::make_unique<shm::ShmFabric>(mine_, bell_);
+    post_.borrower = std::make_shared<shm::Borrower>(mine_);
+    const auto lender = std::make_shared<shm::Lender>(mine_, std::move(*sender_));
+    fabric_ = std::make_unique<shm::ShmFabric>(mine_, bell_, shm::Loans{lender, post_.borrower});
     for (const auto& peer : peers_) {
       if (!peer) continue;
-      const auto ring = [bell = bell_, name = peer->area->header().bell] { bell->ring(name); };
+      const auto ring = [bell = bell_, name = peer->area->header().at.bell] { bell->ring(name); };
       fabric_->adopt(peer->area, ring, shm::SelfTest::used);
     }
   }
   peers_.clear();
+  if (!shared) post_ = {};
+  sender_.reset();
   mine_ = nullptr;
   bell_ = nullptr;
 }

@@ -22,6 +22,12 @@ class SharedMemory final : public bootstrap::Sharing {
 
   /// The links, once, where the ranks share memory.
   std::unique_ptr<shm::ShmFabric> take_fabric() noexcept { return std::move(fabric_); }
+  /// With them: who reads the letters of those that lend memory, and where they arrive.
+  struct Post {
+    std::shared_ptr<shm::Borrower> borrower;
+    Descriptor mailbox;
+  };
+  Post take_post() noexcept { return std::move(post_); }
 
  private:
   struct Peer {
@@ -35,6 +41,8 @@ class SharedMemory final : public bootstrap::Sharing {
   std::shared_ptr<shm::Area> mine_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank
   std::unique_ptr<shm::ShmFabric> fabric_;
+  std::optional<shm::Sender> sender_;
+  Post post_;
 };
 
 }  // namespace rondo

@@ -81,6 +81,7 @@ class Execution {
   uint64_t limit(uint64_t count, uint64_t window) const noexcept;
   bool is_empty(const OpRun& run, uint64_t window) const noexcept;
   uint64_t ready(uint32_t producer, uint64_t limit) const noexcept;
+  bool is_pending(size_t link) const noexcept;
   bool has_passed(uint32_t producer, uint64_t window) const noexcept;
   void next(LinkRun& link, const std::vector<uint32_t>& queue) noexcept;
 

@@ -5,14 +5,18 @@
 
 namespace rondo::engine {
 
+// A link that sends is not through before the peer has released what was sent.
+bool Execution::is_pending(size_t i) const noexcept {
+  const LinkRun& link = links_[i];
+  return !link.done || (program_->links[i].sends && link.peer->tx->completed() < link.peer->accepted);
+}
+
 std::optional<Error> Execution::failure() const {
   if (mismatch_) return mismatch_;
   for (size_t i = 0; i < links_.size(); i++) {
     const LinkRun& link = links_[i];
     const auto& queue = program_->links[i];
-    const bool pending =
-        queue.sends ? !link.done || link.peer->tx->completed() < link.peer->accepted : !link.done;
-    if (!pending) continue;
+    if (!is_pending(i)) continue;
     const LinkState state = queue.sends ? link.peer->tx->poll() : link.peer->rx->poll();
     if (state == LinkState::open) continue;
     return Error{ErrorCode::peer_lost,
@@ -28,7 +32,7 @@ std::string Execution::waiting_for() const {
   for (size_t i = 0; i < links_.size(); i++) {
     const LinkRun& link = links_[i];
     const auto& queue = program_->links[i];
-    if (link.done) continue;
+    if (!is_pending(i)) continue;
     text += text.empty() ? "" : "; ";
     if (queue.sends && queue.published)
       text += "not all ranks have taken what this rank publishes";
@@ -49,7 +53,7 @@ std::optional<Rank> Execution::first_awaited() const {
   for (size_t i = 0; i < links_.size(); i++)
     if (!program_->links[i].sends && !links_[i].done) return program_->links[i].peer;
   for (size_t i = 0; i < links_.size(); i++)
-    if (!links_[i].done && !program_->links[i].published) return program_->links[i].peer;
+    if (is_pending(i) && !program_->links[i].published) return program_->links[i].peer;
   return std::nullopt;
 }
 

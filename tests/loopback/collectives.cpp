@@ -61,8 +61,9 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
              shard_out = c.operation == Operation::reduce_scatter;
   const bool in_place = c.in_place || c.operation == Operation::broadcast;
   const Extent in = shard_in ? own : Extent{0, c.count}, out = shard_out ? own : Extent{0, c.count};
-  Guarded<T> whole(c.count, c.offset), input(in_place ? 0 : in.count, c.offset),
-      output(in_place ? 0 : out.count, 2 * c.offset);
+  Guarded<T> whole(c.count, c.offset, ranks.buffer(rank, 0)),
+      input(in_place ? 0 : in.count, c.offset, ranks.buffer(rank, 1)),
+      output(in_place ? 0 : out.count, 2 * c.offset, ranks.buffer(rank, 2));
   std::byte* input_at = in_place ? whole.data() + in.first * sizeof(T) : input.data();
   std::byte* output_at = in_place ? whole.data() + out.first * sizeof(T) : output.data();
   Guarded<T>& source = in_place ? whole : input;
@@ -198,6 +199,38 @@ TEST_CASE("collectives over shared memory with few small slots and sleepers") {
     for (Rank rank = 0; rank < n; rank++)
       world.waiter(rank).set_budget({});  // sleep as soon as nothing moves
     run_all_types(world, cases_for(n, {uint64_t(n) + 1, 1023}));
+  }
+}
+
+TEST_CASE("collectives over shared memory from and to memory that is lent") {
+  for (const uint32_t n : {2u, 3u, 5u, 8u}) {
+    for (const shm::Sizes& sizes : {shm::Sizes{}, {.slot_bytes = 256, .slots = 3}}) {
+      World world = World::over_lent_shm(n, sizes, 1);
+      for (Rank rank = 0; rank < n && sizes.slots == 3; rank++) world.waiter(rank).set_budget({});
+      run_all_types(world, cases_for(n, {1, uint64_t(n) + 1, 1023}));
+      CHECK(world.bytes_referred() > 0);
+    }
+  }
+}
+
+TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent") {
+  const uint64_t count = (1 << 20) + 1;
+  for (const uint32_t n : {2u, 3u, 8u}) {
+    World world = World::over_lent_shm(n, {}, shm::worth_referring);
+    std::vector<Case> cases;
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
+      for (const bool in_place : {true, false}) {
+        const size_t offset = in_place ? 0 : 4;
+        cases.push_back({Operation::all_reduce, algorithm, Reduction::sum, count, in_place, offset, 0});
+        cases.push_back({Operation::reduce_scatter, algorithm, Reduction::max, count, in_place, offset, 0});
+        cases.push_back({Operation::all_gather, algorithm, Reduction::sum, count, in_place, offset, 0});
+        cases.push_back({Operation::broadcast, algorithm, Reduction::sum, count, true, offset, n - 1});
+      }
+    run_cases<float>(world, cases);
+    const uint64_t first = world.bytes_referred();
+    run_cases<bfloat16>(world, cases);
+    CHECK(first > 0);
+    CHECK(world.bytes_referred() > first);
   }
 }
 

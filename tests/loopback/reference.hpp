@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -73,12 +74,18 @@ T reduced(uint32_t world, uint64_t i, Reduction reduction) {
 }
 
 /// `count` elements that start `offset` bytes past an aligned address, between guards that must stay as they
-/// are.
+/// are; in `memory`, where that is given, else in memory of its own.
 template <class T>
 class Guarded {
  public:
-  Guarded(size_t count, size_t offset)
-      : count_(count), offset_(offset), bytes_(count * sizeof(T) + 2 * guard + offset, mark) {}
+  Guarded(size_t count, size_t offset, std::span<std::byte> memory = {})
+      : count_(count), offset_(offset), bytes_(memory) {
+    const size_t needed = count * sizeof(T) + 2 * guard + offset;
+    if (memory.empty()) own_.resize(needed);
+    bytes_ = (memory.empty() ? std::span(own_) : memory).first(needed);
+    std::ranges::fill(bytes_, mark);
+  }
+  Guarded(const Guarded&) = delete;
 
   std::byte* data() { return bytes_.data() + guard + offset_; }
   T get(size_t i) {
@@ -89,16 +96,17 @@ class Guarded {
   void set(size_t i, T value) { std::memcpy(data() + i * sizeof(T), &value, sizeof value); }
   bool intact() const {
     const auto marked = [](std::byte b) { return b == mark; };
-    const auto first = bytes_.begin(), end = first + ptrdiff_t(guard + offset_ + count_ * sizeof(T));
-    return std::all_of(first, first + ptrdiff_t(guard + offset_), marked) &&
-           std::all_of(end, bytes_.end(), marked);
+    const size_t first = guard + offset_, end = first + count_ * sizeof(T);
+    return std::ranges::all_of(bytes_.first(first), marked) &&
+           std::ranges::all_of(bytes_.subspan(end), marked);
   }
 
  private:
   static constexpr size_t guard = 64;
   static constexpr std::byte mark{0xA5};
   size_t count_, offset_;
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> own_;
+  std::span<std::byte> bytes_;
 };
 
 }  // namespace rondo::test

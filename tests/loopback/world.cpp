@@ -134,6 +134,31 @@ World World::over_shm(uint32_t world, const shm::Sizes& sizes) {
   return result;
 }
 
+World World::over_lent_shm(uint32_t world, const shm::Sizes& sizes, size_t worth) {
+  World result(world);
+  auto* ranks = result.ranks_.get();
+  result.lent_ = std::make_shared<LentRanks>(
+      world, sizes, worth, [=](Rank peer) { return [=] { (*ranks)[peer].waiter->ring(); }; });
+  REQUIRE(result.lent_->fabrics.size() == world);
+  for (Rank rank = 0; rank < world; rank++) {
+    (*ranks)[rank].fabric = std::move(result.lent_->fabrics[rank]);
+    for (int i = 0; i < 3; i++) {
+      auto memory = allocate(9 << 20);
+      REQUIRE(memory.ok());
+      result.buffers_.push_back(std::move(*memory));
+    }
+  }
+  result.postmen_ = std::make_unique<Postmen>(result.lent_);
+  result.start();
+  return result;
+}
+
+uint64_t World::bytes_referred() const {
+  uint64_t bytes = 0;
+  for (const Member& member : *ranks_) bytes += static_cast<shm::ShmFabric&>(*member.fabric).bytes_referred();
+  return bytes;
+}
+
 World World::over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults) {
   World result(world);
   auto* ranks = result.ranks_.get();

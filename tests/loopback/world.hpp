@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "lent.hpp"
 #include "transport/fake/fake.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tcp/fabric.hpp"
@@ -27,6 +28,8 @@ class World {
   static World over_sockets(uint32_t world, SocketKind kind, const tcp::Sizes& sizes = {});
   /// All ranks use one mapping of each area: the thread sanitizer is blind to two of the same memory.
   static World over_shm(uint32_t world, const shm::Sizes& sizes = {});
+  /// The same, with memory lent in pieces of `worth` bytes and more; buffer() gives some.
+  static World over_lent_shm(uint32_t world, const shm::Sizes& sizes, size_t worth);
   static World over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults);
   World(World&&) = default;
   ~World();
@@ -38,6 +41,12 @@ class World {
   engine::Failure& failure(Rank rank) { return (*ranks_)[rank].failure; }
   /// Any rank: every other rank's call ends with `aborted`.
   void fail_all();
+  /// One of three pieces of memory of a rank that are lent; empty where nothing is lent.
+  std::span<std::byte> buffer(Rank rank, size_t which) const {
+    return buffers_.empty() ? std::span<std::byte>() : buffers_[3 * rank + which].span<std::byte>();
+  }
+  /// Bytes that the ranks have been referred to.
+  uint64_t bytes_referred() const;
   engine::Waiter& waiter(Rank rank) { return *(*ranks_)[rank].waiter; }
 
  private:
@@ -53,6 +62,9 @@ class World {
   std::unique_ptr<std::mutex> connecting_ = std::make_unique<std::mutex>();
   std::unique_ptr<std::vector<Member>> ranks_;
   std::unique_ptr<fake::Network> network_;
+  std::shared_ptr<LentRanks> lent_;
+  std::vector<Memory> buffers_;
+  std::unique_ptr<Postmen> postmen_;
 };
 
 inline TimePoint soon() { return deadline_after(milliseconds(20000)); }

@@ -3,6 +3,7 @@
 //
 //   header    who this is; asleep?                      written by the owner, as everything here
 //   row p     what the owner has read of p's slots; what it has closed
+//   lent      which regions of its own memory the owner lends to its peers
 //   slots p   p another rank: what the owner sends to p
 //             p the owner:    what it publishes to all ranks
 //
@@ -12,9 +13,11 @@
 //   |published|small|large| small piece, to 48 bytes |  large piece, to slot_bytes ...
 //   |<----------------- one cache line ------------->|
 //
+// A slot may refer to memory that the owner lends (lending.hpp) in place of a large piece: `region` says to
+// which, the last 8 bytes of the small piece's room say where in it.
+//
 // The memory is an anonymous memfd: nothing has a name, nothing is left behind when the last process has
-// gone. It is sealed against shrinking, or a peer could make a reader's next access a SIGBUS. Pages take
-// memory when they are first used.
+// gone. It is sealed (sealed.hpp). Pages take memory when they are first used.
 #pragma once
 #include <array>
 #include <atomic>
@@ -24,6 +27,7 @@
 
 #include "base/descriptor.hpp"
 #include "rondo/result.hpp"
+#include "transport/shm/socket_name.hpp"
 
 namespace rondo::shm {
 
@@ -34,14 +38,23 @@ struct Sizes {
   static Sizes for_world(uint32_t world) noexcept;
 };
 
-/// Where the owner is rung (see bell.hpp); zeros: nowhere.
-using BellName = std::array<std::byte, 16>;
+/// Where the owner is rung (bell.hpp) and gets letters (post.hpp); zeros: nowhere.
+using BellName = RandomName;
+using PostName = RandomName;
+struct Addresses {
+  BellName bell{};
+  PostName post{};
+  RandomName key{};  // proves in a letter to the owner that its writer has been given this area
+};
+
+/// Regions that a rank lends at a time: so many mappings for each of its peers, at most.
+inline constexpr uint16_t most_lent = 256;
 
 /// The owner writes, its peers read.
 struct Header {
   uint64_t magic, epoch;
   uint32_t rank, world, slot_bytes, slots;
-  BellName bell;
+  Addresses at;
   uint32_t
       barriers;  // 1: the owner makes its peers' barriers when it goes to sleep, and takes part in theirs
   alignas(64) std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
@@ -56,16 +69,20 @@ struct Row {
   alignas(64) Reading link;            // of what the peer sends to the owner
   std::atomic<uint32_t> closed;        // the owner writes no more into the slots of this row
   alignas(64) Reading of_publication;  // of what the peer publishes
+  std::atomic<uint64_t> mapped;        // what the peer lends is mapped here, up to this number
 };
 
-inline constexpr size_t small_bytes = 48;
+inline constexpr size_t small_bytes = 48, small_with_region = small_bytes - sizeof(uint64_t);
 struct alignas(64) Slot {
   std::atomic<uint64_t> published;  // the slot's number in the stream, from 1, once it may be read
-  uint32_t small, large;            // lengths of its pieces
+  uint16_t small;                   // length of the small piece
+  uint16_t region;                  // 0: none; else 1 + the index of what the large piece lies in
+  uint32_t large;                   // length of the large piece
   std::byte data[small_bytes];      // the small piece
   std::byte* large_data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  std::byte* offset_data() noexcept { return data + small_with_region; }
 };
-static_assert(sizeof(Slot) == 64 && sizeof(Row) == 128 && sizeof(Header) == 128);
+static_assert(sizeof(Slot) == 64 && sizeof(Row) == 128 && sizeof(Header) == 192);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
 /// A mapping of an area: writable for its owner, read-only for its peers.
@@ -77,7 +94,7 @@ class Area {
     uint32_t world;
   };
   /// Makes the area of `place.rank`. Errors: system.
-  static Result<Area> make(const Place& place, const Sizes& sizes, const BellName& bell = {});
+  static Result<Area> make(const Place& place, const Sizes& sizes, const Addresses& at = {});
   /// Maps the area behind `memory` for reading. Errors: system, or mismatch when it is not the area of that
   /// rank, of these sizes and sealed.
   static Result<Area> open(Descriptor memory, const Place& place, const Sizes& sizes);
@@ -93,6 +110,10 @@ class Area {
   const Sizes& sizes() const noexcept { return sizes_; }
   Header& header() const noexcept { return *reinterpret_cast<Header*>(base_); }
   Row& row(Rank peer) const noexcept { return *reinterpret_cast<Row*>(base_ + row_offset(peer)); }
+  /// The number of the region that is lent under an index; 0: none.
+  std::atomic<uint64_t>& lent(uint16_t index) const noexcept {
+    return reinterpret_cast<std::atomic<uint64_t>*>(base_ + row_offset(place_.world))[index];
+  }
   Slot& slot(Rank row, uint64_t number) const noexcept {
     const size_t index = size_t(row) * sizes_.slots + number % sizes_.slots;
     return *reinterpret_cast<Slot*>(base_ + slots_offset_ + index * stride());

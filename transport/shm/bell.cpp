@@ -1,30 +1,14 @@
 #include "transport/shm/bell.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 
 namespace rondo::shm {
 namespace {
 
-// "rondo-bell-" and the name in hexadecimal digits, without a file.
-socklen_t address_of(const BellName& name, sockaddr_un& address) noexcept {
-  constexpr char digits[] = "0123456789abcdef", prefix[] = "rondo-bell-";
-  address = {};
-  address.sun_family = AF_UNIX;
-  char* out = address.sun_path + 1;
-  for (const char* c = prefix; *c != 0; ++c) *out++ = *c;
-  for (const std::byte byte : name) {
-    *out++ = digits[unsigned(byte) >> 4];
-    *out++ = digits[unsigned(byte) & 15];
-  }
-  return socklen_t(offsetof(sockaddr_un, sun_path) + size_t(out - address.sun_path));
-}
+constexpr char prefix[] = "rondo-bell-";
 
 }  // namespace
 
@@ -33,8 +17,9 @@ Result<std::unique_ptr<Bell>> Bell::make() {
   BellName name;
   Descriptor listening(::socket(AF_UNIX, type, 0)), ringing(::socket(AF_UNIX, type, 0));
   sockaddr_un address;
-  if (!listening || !ringing || ::getrandom(name.data(), name.size(), 0) != ssize_t(name.size()) ||
-      ::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), address_of(name, address)) != 0)
+  if (!listening || !ringing || !make_random(name) ||
+      ::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
+             socket_address(prefix, name, address)) != 0)
     return Error{ErrorCode::system,
                  fmt::format("cannot make the bell of shared memory: {}", std::strerror(errno))};
   return std::unique_ptr<Bell>(new Bell(name, std::move(listening), std::move(ringing)));
@@ -48,7 +33,7 @@ void Bell::silence() noexcept {
 
 void Bell::ring(const BellName& other) const noexcept {
   sockaddr_un address;
-  const socklen_t size = address_of(other, address);
+  const socklen_t size = socket_address(prefix, other, address);
   const char one = 1;
   [[maybe_unused]] const auto sent = ::sendto(ringing_.get(), &one, sizeof one, MSG_NOSIGNAL,
                                               reinterpret_cast<const sockaddr*>(&address), size);

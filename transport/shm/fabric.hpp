@@ -9,10 +9,18 @@
 
 namespace rondo::shm {
 
+/// What makes it possible to refer to memory instead of copying it; null: every byte is copied. Whoever made
+/// them sees to it that the borrower gets its letters, once all peers have been adopted.
+struct Loans {
+  std::shared_ptr<Lender> lender = nullptr;
+  std::shared_ptr<Borrower> borrower = nullptr;
+};
+
 class ShmFabric final : public Fabric {
  public:
   /// `bell`, where given, is silenced before each sleep.
-  explicit ShmFabric(std::shared_ptr<Area> mine, std::shared_ptr<Bell> bell = nullptr);
+  explicit ShmFabric(std::shared_ptr<Area> mine, std::shared_ptr<Bell> bell = nullptr,
+                     const Loans& loans = {});
   ~ShmFabric() override { close(); }
 
   /// Before anything else is called, for every peer. `ring` wakes the peer's driver; of both links with it
@@ -21,6 +29,9 @@ class ShmFabric final : public Fabric {
 
   /// To be watched by the driver's epoll, where there is a bell; else -1.
   int bell() const noexcept { return bell_ ? bell_->descriptor() : -1; }
+
+  /// Bytes of the caller's memory that the readers of all links have been referred to. Driver.
+  uint64_t bytes_referred() const noexcept;
 
   /// Lane 0 only.
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
@@ -31,7 +42,8 @@ class ShmFabric final : public Fabric {
 
  private:
   struct Ends {
-    Ends(const Area& mine, std::shared_ptr<const Area> area, const Ring& ring, uint64_t used);
+    Ends(const Area& mine, std::shared_ptr<const Area> area, const Ring& ring, uint64_t used,
+         const Loans& loans);
     std::shared_ptr<const Area> theirs;
     Ring ring;
     ShmTx tx;
@@ -41,6 +53,7 @@ class ShmFabric final : public Fabric {
 
   std::shared_ptr<Area> mine_;
   std::shared_ptr<Bell> bell_;
+  const Loans loans_;
   std::vector<std::unique_ptr<Ends>> peers_;  // by rank
   size_t adopted_ = 0;
   std::unique_ptr<ShmTx> publication_;  // once every peer is there

@@ -15,6 +15,8 @@ constexpr auto in_order = std::memory_order_seq_cst;
 #define RONDO_MUTANT 0
 #endif
 constexpr auto publishing = RONDO_MUTANT == 1 ? std::memory_order_relaxed : std::memory_order_release;
+// Reports the sources of a send as the caller's again before they are: tests/loopback/lending.cpp sees that.
+constexpr bool early = RONDO_MUTANT == 3;
 constexpr auto releasing = RONDO_MUTANT == 2 ? std::memory_order_relaxed : std::memory_order_release;
 // Elements have at most 16 bytes: a send that is cut at a multiple of it never tears one between two slots.
 constexpr size_t grain = 16;
@@ -41,6 +43,12 @@ LinkCaps caps_of(const Sizes& sizes, size_t readers) {
   return {.slot_bytes = sizes.slot_bytes, .slots = sizes.slots, .readers = uint32_t(readers)};
 }
 
+LentSources::Mapped mapped_words(const std::vector<ShmTx::Reader>& readers) {
+  LentSources::Mapped words;
+  for (const ShmTx::Reader& reader : readers) words.push_back(reader.mapped);
+  return words;
+}
+
 }  // namespace
 
 void set_asleep(Area& area, bool asleep) noexcept {
@@ -48,7 +56,8 @@ void set_asleep(Area& area, bool asleep) noexcept {
   if (asleep && area.header().barriers != 0) barrier_everywhere();
 }
 
-ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used)
+ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used,
+             std::shared_ptr<Lender> lender)
     : mine_(mine),
       row_(row),
       caps_(caps_of(mine.sizes(), readers.size())),
@@ -56,9 +65,11 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
       next_(used),
       given_back_(used),
       slot_(&mine.slot(row, used)),
-      own_barrier_(mine.header().barriers == 0 || std::ranges::any_of(readers_, [](const Reader& reader) {
-                     return reader.header->barriers == 0;
-                   })) {}
+      own_barrier_(
+          mine.header().barriers == 0 ||
+          std::ranges::any_of(readers_, [](const Reader& reader) { return reader.header->barriers == 0; })),
+      lent_(std::move(lender), mapped_words(readers_)),
+      references_(caps_.slots) {}
 
 bool ShmTx::closed() const noexcept {
   if (mine_.row(row_).closed.load(in_order) != 0) return true;
@@ -68,6 +79,7 @@ bool ShmTx::closed() const noexcept {
 
 LinkState ShmTx::poll() noexcept {
   if (begun()) publish();
+  settle();
   return closed() ? LinkState::closed : LinkState::open;
 }
 
@@ -76,21 +88,29 @@ void ShmTx::close() noexcept {
   for (const Reader& reader : readers_) reader.ring();
 }
 
-// Whether slot next_ is the writer's. The readers are asked only when the credit known from before is used
-// up, beginning with the one that had none the last time.
-bool ShmTx::has_slot() noexcept {
-  if (next_ - given_back_ < caps_.slots) return true;
+// Whether slot next_ is the writer's.
+bool ShmTx::has_slot() noexcept { return next_ < caps_.slots || all_released(next_ - caps_.slots); }
+
+// The readers are asked only when that is not known from before, beginning with the one that held the writer
+// back the last time.
+bool ShmTx::all_released(uint64_t slot) noexcept {
+  if (slot < given_back_) return true;
   uint64_t least = next_;
   for (size_t i = 0; i < readers_.size(); i++) {
     const size_t at = (slowest_ + i) % readers_.size();
     const uint64_t released = readers_[at].reading->released.load(in_order);  // pairs with ShmRx::release
     least = std::min(least, released);
-    if (next_ - least < caps_.slots) continue;
+    if (released > slot) continue;
     slowest_ = at;
     return false;
   }
   given_back_ = least;
   return true;
+}
+
+// Takes back what all readers have released.
+void ShmTx::settle() noexcept {
+  while (referring_ > 0 && (early || all_released(oldest().slot))) referring_--;
 }
 
 // Where the next `bytes` go, or as many as the slot has room for.
@@ -100,8 +120,9 @@ std::span<std::byte> ShmTx::room(size_t bytes) noexcept {
 }
 
 void ShmTx::publish() noexcept {
-  completed_ += small_ + large_;
-  slot_->small = std::exchange(small_, 0);
+  published_ += small_ + large_;
+  slot_->small = uint16_t(std::exchange(small_, 0));
+  slot_->region = std::exchange(region_, 0);
   slot_->large = std::exchange(large_, 0);
   store<publishing>(slot_->published, ++next_, own_barrier_);  // pairs with ShmRx::look
   slot_ = &mine_.slot(row_, next_);
@@ -123,17 +144,41 @@ void ShmTx::commit(size_t bytes) noexcept {
 }
 
 size_t ShmTx::send(View source) noexcept {
+  const auto lent = lent_.find(source);
   size_t sent = 0;
   while (sent < source.bytes && !closed() && has_slot()) {
-    const size_t left = source.bytes - sent;
-    const auto space = room(left);
-    const size_t n = left <= space.size() ? left : space.size() / grain * grain;
-    std::memcpy(space.data(), source.data + sent, n);
-    (space.data() < slot_->large_data() ? small_ : large_) += uint32_t(n);
-    sent += n;
-    if (n < left) publish();
+    const View rest{source.data + sent, source.bytes - sent};
+    sent += lent ? refer(rest, {lent->index, lent->offset + sent}) : copy(rest);
   }
   return sent;
+}
+
+// As much as the slot has room for; publishes it when there is more.
+size_t ShmTx::copy(const View& source) noexcept {
+  const auto space = room(source.bytes);
+  const size_t n = source.bytes <= space.size() ? source.bytes : space.size() / grain * grain;
+  std::memcpy(space.data(), source.data, n);
+  (space.data() < slot_->large_data() ? small_ : large_) += uint32_t(n);
+  if (n < source.bytes) publish();
+  return n;
+}
+
+// One slot's worth; none where the slot has no room for a reference and was published as it is.
+size_t ShmTx::refer(const View& source, const LentSources::Source& lent) noexcept {
+  if (large_ > 0 || small_ > small_with_region) {
+    publish();
+    return 0;
+  }
+  settle();  // as the slot is free, so is one of the references
+  const auto n = uint32_t(std::min<size_t>(source.bytes, caps_.slot_bytes));
+  references_[next_reference_++ % references_.size()] = {next_, published_ + small_};
+  referring_++;
+  bytes_referred_ += n;
+  std::memcpy(slot_->offset_data(), &lent.offset, sizeof lent.offset);
+  region_ = uint16_t(lent.index + 1);
+  large_ = n;
+  publish();
+  return n;
 }
 
 ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, uint64_t used)
@@ -147,6 +192,7 @@ ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, 
 LinkState ShmRx::poll() noexcept {
   // Before the look at what is there: that was published earlier.
   const bool over = mine_.closed.load(in_order) != 0 || from_.area->row(from_.row).closed.load(in_order) != 0;
+  if (broken_) return LinkState::failed;
   return over && !look() ? LinkState::closed : LinkState::open;
 }
 
@@ -161,8 +207,22 @@ bool ShmRx::look() noexcept {
   if (slot_->published.load(in_order) != next_ + 1) return false;  // pairs with ShmTx::publish
   small_ = slot_->data;
   large_ = slot_->large_data();
-  small_left_ = std::min(slot_->small, uint32_t(small_bytes));
+  small_left_ = std::min<uint32_t>(slot_->small, small_bytes);
   large_left_ = std::min(slot_->large, caps_.slot_bytes);
+  if (slot_->region == 0 || borrow()) return true;
+  small_left_ = large_left_ = 0;
+  broken_ = true;
+  return false;
+}
+
+// The slot refers to a region of the writer's.
+bool ShmRx::borrow() noexcept {
+  uint64_t offset;
+  std::memcpy(&offset, slot_->offset_data(), sizeof offset);
+  if (!from_.borrower) return false;
+  borrowed_ = from_.borrower->find(from_.area->place().rank, uint16_t(slot_->region - 1));
+  if (!borrowed_ || offset > borrowed_->bytes() || large_left_ > borrowed_->bytes() - offset) return false;
+  large_ = borrowed_->base() + offset;
   return true;
 }
 
@@ -182,6 +242,7 @@ void ShmRx::release(size_t bytes) noexcept {
     large_left_ -= uint32_t(bytes);
   }
   if (small_left_ + large_left_ > 0) return;
+  borrowed_ = nullptr;
   store<releasing>(mine_.released, ++next_, own_barrier_);  // pairs with ShmTx::has_slot
   slot_ = &from_.area->slot(from_.row, next_);
   wake_if_asleep(from_.area->header(), from_.ring);

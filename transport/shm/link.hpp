@@ -1,6 +1,8 @@
 // Streams of bytes through shared memory: the writer fills slots of its own area, its readers (one, or all
 // ranks of the machine) read them where they are.
 //
+// From memory that is lent (lending.hpp) they read without a copy: the slot says only where.
+//
 //   writer  fills a slot       --release-->  slot.published    --acquire-->  reader looks
 //   reader  has done with it   --release-->  reading.released  --acquire-->  writer may fill it again
 #pragma once
@@ -8,7 +10,7 @@
 #include <vector>
 
 #include "transport/link.hpp"
-#include "transport/shm/area.hpp"
+#include "transport/shm/lending.hpp"
 
 namespace rondo::shm {
 
@@ -21,9 +23,11 @@ class ShmTx final : public Tx {
     const Reading* reading;  // in the reader's area
     const Header* header;    // of the reader's area
     Ring ring;
+    const std::atomic<uint64_t>* mapped = nullptr;  // in the reader's area, where there is a lender
   };
   /// Writes the slots of `row`, the first `used` of which have been used and released before.
-  ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used = 0);
+  ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used = 0,
+        std::shared_ptr<Lender> lender = nullptr);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
   int descriptor() const noexcept override { return -1; }
@@ -31,10 +35,24 @@ class ShmTx final : public Tx {
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
   size_t send(View source) noexcept override;
-  // What is published: an operation that ends sooner would leave the rest where nobody sees it.
-  uint64_t completed() const noexcept override { return completed_; }
+  // What is published, for an operation that ends sooner would leave the rest where nobody sees it; and of
+  // what is only referred to, what all readers have released.
+  uint64_t completed() const noexcept override { return referring_ > 0 ? oldest().position : published_; }
+  /// Bytes that the readers have been referred to, instead of copying them.
+  uint64_t bytes_referred() const noexcept { return bytes_referred_; }
 
  private:
+  // A slot that refers to the caller's memory.
+  struct Reference {
+    uint64_t slot, position;  // where in the stream the memory's bytes begin
+  };
+  bool all_released(uint64_t slot) noexcept;
+  void settle() noexcept;
+  size_t copy(const View& source) noexcept;
+  size_t refer(const View& source, const LentSources::Source& lent) noexcept;
+  const Reference& oldest() const noexcept {
+    return references_[(next_reference_ - referring_) % references_.size()];
+  }
   bool has_slot() noexcept;
   std::span<std::byte> room(size_t bytes) noexcept;
   bool begun() const noexcept { return small_ + large_ > 0; }
@@ -50,9 +68,15 @@ class ShmTx final : public Tx {
   uint64_t given_back_;             // slots that every reader had released when last looked at
   Slot* slot_;                      // next_'s
   uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
+  uint16_t region_ = 0;             // what it refers to, as in Slot
   bool acquired_small_ = false;     // acquire gave memory in the small piece
-  uint64_t completed_ = 0;
-  bool own_barrier_;  // this rank makes its barriers itself
+  uint64_t published_ = 0;          // bytes
+  bool own_barrier_;                // this rank makes its barriers itself
+
+  LentSources lent_;
+  std::vector<Reference> references_;  // a ring: those not released yet are the last referring_
+  size_t next_reference_ = 0, referring_ = 0;
+  uint64_t bytes_referred_ = 0;
 };
 
 class ShmRx final : public Rx {
@@ -61,6 +85,7 @@ class ShmRx final : public Rx {
     const Area* area;
     Rank row;  // of the slots to read
     Ring ring;
+    std::shared_ptr<Borrower> borrower = nullptr;
   };
   ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers = 1, uint64_t used = 0);
   const LinkCaps& caps() const noexcept override { return caps_; }
@@ -73,6 +98,7 @@ class ShmRx final : public Rx {
 
  private:
   bool look() noexcept;
+  bool borrow() noexcept;
 
   Reading& mine_;
   Writer from_;
@@ -83,6 +109,8 @@ class ShmRx final : public Rx {
   // Of that slot, once it is seen to be published: what is left of its pieces, and where.
   const std::byte *small_ = nullptr, *large_ = nullptr;
   uint32_t small_left_ = 0, large_left_ = 0;
+  std::shared_ptr<const Borrowed> borrowed_;  // what the large piece lies in, if not in the slot
+  bool broken_ = false;                       // it referred to memory that is not there
 };
 
 /// The owner of `area` sleeps or not, for its peers to see. After `true` it must look at its links once more

@@ -46,11 +46,12 @@ int run_rank(const BenchOptions& options) {
   auto communicator = Communicator::from_environment(job);
   if (!communicator) return report(communicator.error());
   const bool speaks = communicator->rank() == 0;
-  bench::Bench bench(*communicator, options);
+  auto bench = bench::Bench::make(*communicator, options);
+  if (!bench) return report(bench.error());
   std::vector<Row> all;
   if (speaks) print_head(options, communicator->world(), communicator->transport());
   for (const uint64_t bytes : options.sizes()) {
-    auto rows = points(bench, options, bytes);
+    auto rows = points(*bench, options, bytes);
     if (!rows) return report(rows.error());
     const Row* out = !rows->empty() && !rows->front().in_place ? &rows->front() : nullptr;
     const Row* in = !rows->empty() && rows->back().in_place ? &rows->back() : nullptr;

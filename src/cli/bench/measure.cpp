@@ -20,15 +20,33 @@ double now_us() {
 
 }  // namespace
 
-Bench::Bench(Communicator& communicator, const BenchOptions& options)
-    : communicator_(communicator),
-      options_(options),
-      inject_(options.inject_wrong && communicator.rank() == 0) {
+Result<Buffer> Buffer::make(const std::string& memory, size_t bytes) {
+  Buffer buffer;
+  if (memory == "private") {
+    buffer.private_.reset(new std::byte[bytes]());
+    return buffer;
+  }
+  auto allocated = allocate(bytes);
+  if (!allocated) return allocated.error();
+  buffer.allocated_ = std::move(*allocated);
+  return buffer;
+}
+
+Result<Bench> Bench::make(Communicator& communicator, const BenchOptions& options) {
   const auto sizes = options.sizes();
   const uint64_t most = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
-  input_.reset(new std::byte[most + 1]());
-  output_.reset(new std::byte[most + 1]());
+  auto input = Buffer::make(options.memory, most + 1), output = Buffer::make(options.memory, most + 1);
+  for (const auto* buffer : {&input, &output})
+    if (!*buffer) return buffer->error();
+  return Bench(communicator, options, std::move(*input), std::move(*output));
 }
+
+Bench::Bench(Communicator& communicator, const BenchOptions& options, Buffer input, Buffer output)
+    : communicator_(communicator),
+      options_(options),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      inject_(options.inject_wrong && communicator.rank() == 0) {}
 
 // Where the operation's two buffers lie: each is the whole vector or this rank's shard of it, and in place
 // the shard lies at its place in the whole.
@@ -37,14 +55,14 @@ Result<void> Bench::once() {
   const uint64_t shift = communicator_.shard(count_).first * size_of(o.type);
   switch (o.operation) {
     case Operation::all_reduce:
-      return communicator_.all_reduce(whole(), output_.get(), count_, o.type, o.reduction);
+      return communicator_.all_reduce(whole(), output_.data(), count_, o.type, o.reduction);
     case Operation::reduce_scatter:
-      return communicator_.reduce_scatter(whole(), output_.get() + (in_place_ ? shift : 0), count_, o.type,
+      return communicator_.reduce_scatter(whole(), output_.data() + (in_place_ ? shift : 0), count_, o.type,
                                           o.reduction);
     case Operation::all_gather:
-      return communicator_.all_gather(whole() + (in_place_ ? shift : 0), output_.get(), count_, o.type);
+      return communicator_.all_gather(whole() + (in_place_ ? shift : 0), output_.data(), count_, o.type);
     case Operation::broadcast:
-      return communicator_.broadcast(output_.get(), count_, o.type, o.root);
+      return communicator_.broadcast(output_.data(), count_, o.type, o.root);
     case Operation::barrier:
       return communicator_.barrier();
   }
@@ -58,14 +76,14 @@ Result<uint64_t> Bench::checked(uint32_t round) {
   const bool shard_in = o.operation == Operation::all_gather,
              shard_out = o.operation == Operation::reduce_scatter;
   const uint64_t shift = own.first * size_of(o.type);
-  std::byte* source = o.operation == Operation::broadcast ? output_.get() : whole();
+  std::byte* source = o.operation == Operation::broadcast ? output_.data() : whole();
   fill(source + (shard_in && in_place_ ? shift : 0), shard_in ? own : all, o.type, o.reduction,
        communicator_.rank(), round);
   const uint64_t before = communicator_.counters().payload_bytes_sent;
   if (auto outcome = once(); !outcome) return outcome.error();
   payload_ = communicator_.counters().payload_bytes_sent - before;
   algorithm_ = communicator_.last_algorithm();
-  std::byte* result = output_.get() + (shard_out && in_place_ ? shift : 0);
+  std::byte* result = output_.data() + (shard_out && in_place_ ? shift : 0);
   const Extent& extent = shard_out ? own : all;
   if (inject_ && extent.count > 0) {
     result[0] ^= std::byte{1};
@@ -103,8 +121,8 @@ Result<uint64_t> Bench::iterations() {
 
 Result<std::vector<double>> Bench::timed() {
   // Zeros: in place, anything else would grow.
-  std::memset(input_.get(), 0, count_ * size_of(options_.type));
-  std::memset(output_.get(), 0, count_ * size_of(options_.type));
+  std::memset(input_.data(), 0, count_ * size_of(options_.type));
+  std::memset(output_.data(), 0, count_ * size_of(options_.type));
   auto runs = iterations();
   if (!runs) return runs.error();
   std::vector<double> times(*runs);

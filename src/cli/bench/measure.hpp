@@ -19,22 +19,36 @@ struct Row {
   double algbw_GBps() const { return median_us > 0 ? double(bytes) / median_us * 1e-3 : 0; }
 };
 
+/// Zeroed memory of the kind that was asked for.
+class Buffer {
+ public:
+  /// Errors: system.
+  static Result<Buffer> make(const std::string& memory, size_t bytes);
+  std::byte* data() noexcept { return allocated_.size() > 0 ? allocated_.data() : private_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[]> private_;
+  Memory allocated_;
+};
+
 class Bench {
  public:
-  Bench(Communicator& communicator, const BenchOptions& options);
+  /// Errors: system, where the buffers cannot be had.
+  static Result<Bench> make(Communicator& communicator, const BenchOptions& options);
   /// Collective. A time is the slowest rank's of an iteration; the median over iterations is reported.
   Result<Row> point(uint64_t bytes, bool in_place);
 
  private:
+  Bench(Communicator& communicator, const BenchOptions& options, Buffer input, Buffer output);
   Result<void> once();
   Result<uint64_t> checked(uint32_t round);
   Result<std::vector<double>> timed();
   Result<uint64_t> iterations();
-  std::byte* whole() { return in_place_ ? output_.get() : input_.get(); }
+  std::byte* whole() { return in_place_ ? output_.data() : input_.data(); }
 
   Communicator& communicator_;
   const BenchOptions& options_;
-  std::unique_ptr<std::byte[]> input_, output_;
+  Buffer input_, output_;
   uint64_t count_ = 0, payload_ = 0;
   std::string_view algorithm_;
   bool in_place_ = false;

@@ -123,8 +123,10 @@ void add_options(CLI::App& app, BenchOptions& o) {
          "how the data travel: auto, or what the operation should run if it has it; else RONDO_ALGORITHM")
       ->check(CLI::IsMember({"auto", "ring", "direct", "one_shot", "dissemination"}));
   add_choice(app, "--in-place", o.placement, placements, "in place only, never, or both (both)");
-  app.add_option("--memory", o.memory, "where the buffers lie")
-      ->check(CLI::IsMember({"private"}))
+  app.add_option(
+         "--memory", o.memory,
+         "where the buffers lie: private, or allocated (by rondo::allocate, so that peers can read it)")
+      ->check(CLI::IsMember({"private", "allocated"}))
       ->capture_default_str();
   app.add_option("--iterations", o.iterations,
                  "timed iterations per size (default: for about a fifth of a second)")

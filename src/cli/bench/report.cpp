@@ -33,8 +33,8 @@ double mean_bus_bandwidth(const BenchOptions& o, uint32_t world, const std::vect
 }  // namespace
 
 void print_head(const BenchOptions& o, uint32_t world, std::string_view transport) {
-  fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world, transport,
-             cpu_name());
+  fmt::print("# rondo {}: {} on {} ranks over {}, {} memory, {}\n", RONDO_VERSION, o.operation_name(), world,
+             transport, o.memory, cpu_name());
   fmt::print(
       "# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of "
       "a\n");
@@ -77,6 +77,7 @@ Result<void> write_json(const BenchOptions& o, uint32_t world, std::string_view 
       {"operation", o.operation_name()},
       {"ranks", world},
       {"transport", transport},
+      {"memory", o.memory},
       {"machine", {{"cpu", cpu_name()}, {"cores", std::thread::hardware_concurrency()}}},
       {"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {
