@@ -1,6 +1,7 @@
 // Everything a trainer needs.
 #pragma once
 #include "rondo/communicator.hpp"
+#include "rondo/memory.hpp"
 #include "rondo/narrow_floats.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"

@@ -1,9 +1,7 @@
 #include "transport/shm/area.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,28 +12,16 @@
 #include <utility>
 
 #include "transport/shm/barrier.hpp"
+#include "transport/shm/sealed.hpp"
 
 namespace rondo::shm {
 namespace {
 
 constexpr uint64_t magic = 0x4f444e4f52'6d6873;  // "shmRONDO" in memory
-constexpr size_t page = 4096;
 constexpr size_t most_slot_bytes = 64 << 10, least_slot_bytes = 4 << 10, area_bytes = 4 << 20;
-constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-
-size_t whole_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
 
 Error cannot(const char* what) {
   return {ErrorCode::system, fmt::format("cannot {} shared memory: {}", what, std::strerror(errno))};
-}
-
-// Peers map it read-only; where the kernel can, it makes sure (since Linux 5.1).
-bool seal(int memory) {
-  if (::fcntl(memory, F_ADD_SEALS, size_seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0) return true;
-  return ::fcntl(memory, F_ADD_SEALS, size_seals | F_SEAL_SEAL) == 0;
 }
 
 }  // namespace
@@ -76,11 +62,11 @@ Result<void> Area::map(int protection) {
 }
 
 Result<Area> Area::make(const Place& place, const Sizes& sizes, const BellName& bell) {
-  Area area(Descriptor(::memfd_create("rondo", MFD_CLOEXEC | MFD_ALLOW_SEALING)), place, sizes);
+  Area area(Descriptor(), place, sizes);
+  area.memory_ = make_memory(area.bytes_);
   if (!area.memory_) return cannot("make");
-  if (::ftruncate(area.memory_.get(), off_t(area.bytes_)) != 0) return cannot("size");
   if (auto mapped = area.map(PROT_READ | PROT_WRITE); !mapped) return mapped.error();
-  if (!seal(area.memory_.get())) return cannot("seal");
+  if (!seal_size(area.memory_.get())) return cannot("seal");
   // All atomics begin as the zeros of a fresh memfd.
   Header& header = area.header();
   header.magic = magic;
@@ -102,14 +88,12 @@ bool Area::is_as_expected() const noexcept {
 
 Result<Area> Area::open(Descriptor memory, const Place& place, const Sizes& sizes) {
   Area area(std::move(memory), place, sizes);
-  const int seals = ::fcntl(area.memory_.get(), F_GET_SEALS);
-  struct stat status {};
-  if (::fstat(area.memory_.get(), &status) != 0) return cannot("look at a peer's");
-  const bool sealed = seals >= 0 && (seals & size_seals) == size_seals;
-  if (!sealed || size_t(status.st_size) != area.bytes_)
+  const auto [sealed, bytes] = look_at(area.memory_.get());
+  if (bytes < 0) return cannot("look at a peer's");
+  if (!sealed || size_t(bytes) != area.bytes_)
     return Error{ErrorCode::mismatch,
                  fmt::format("rank {}'s shared memory has {} bytes and {} sealed; expected are {}, sealed",
-                             place.rank, status.st_size, sealed ? "is" : "is not", area.bytes_),
+                             place.rank, bytes, sealed ? "is" : "is not", area.bytes_),
                  place.rank};
   if (auto mapped = area.map(PROT_READ); !mapped) return mapped.error();
   area.close_descriptor();
