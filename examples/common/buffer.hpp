@@ -1,8 +1,10 @@
-// Numbers that ranks exchange.
+// Numbers that ranks exchange: in memory that the others can read where it lies, when they are on this machine.
 #pragma once
 #include <cstddef>
 #include <span>
-#include <vector>
+#include <stdexcept>
+
+#include "rondo/memory.hpp"
 
 namespace trainer {
 
@@ -10,12 +12,18 @@ namespace trainer {
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(size_t count) : values_(count) {}
-  std::span<T> span() { return values_; }
-  std::span<const T> span() const { return values_; }
+  /// Throws runtime_error where there is no memory for it.
+  explicit Buffer(size_t count) : memory_(allocated(count * sizeof(T))) {}
+  std::span<T> span() { return memory_.span<T>(); }
+  std::span<const T> span() const { return memory_.span<const T>(); }
 
  private:
-  std::vector<T> values_;
+  static rondo::Memory allocated(size_t bytes) {
+    auto memory = rondo::allocate(bytes);
+    if (!memory) throw std::runtime_error(memory.error().message);
+    return std::move(*memory);
+  }
+  rondo::Memory memory_;
 };
 
 }  // namespace trainer

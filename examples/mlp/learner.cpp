@@ -41,7 +41,7 @@ Batch<T> Learner<T>::batch_of(const Images& images, std::span<const uint32_t> sa
 
 template <class T>
 rondo::Result<trainer::StepMean> Learner<T>::step(const Images& images, std::span<const uint32_t> samples,
-                                                  RankSum<T>& sum) {
+                                                  double rate, RankSum<T>& sum) {
   const uint32_t parts = settings_.micro_batches;
   gradient_.begin(parts, sum);
   for (uint32_t i = 0; i < parts; i++) {
@@ -54,11 +54,11 @@ rondo::Result<trainer::StepMean> Learner<T>::step(const Images& images, std::spa
   }
   auto mean = gradient_.mean();
   if (!mean) return mean;
-  const T rate = T(settings_.learning_rate), keep = T(settings_.momentum);
+  const T keep = T(settings_.momentum);
   const auto parameters = parameters_.span(), gradient = gradient_.values();
   for (size_t i = 0; i < parameters.size(); i++) {
     velocity_[i] = keep * velocity_[i] + gradient[i];
-    parameters[i] -= rate * velocity_[i];
+    parameters[i] -= T(rate) * velocity_[i];
   }
   return mean;
 }
@@ -66,10 +66,12 @@ rondo::Result<trainer::StepMean> Learner<T>::step(const Images& images, std::spa
 template <class T>
 rondo::Result<EpochReport> Learner<T>::epoch(const Images& images, uint64_t number, RankSum<T>& sum) {
   const auto order = epoch_order(settings_.seed, number, images.count());
+  const uint64_t steps = (order.size() + settings_.batch - 1) / settings_.batch;
+  const trainer::LearningRate rate{settings_.learning_rate, 0, settings_.epochs * steps};
   EpochReport report;
   for (uint64_t first = 0; first < order.size(); first += settings_.batch) {
     const auto samples = std::span(order).subspan(first, std::min(settings_.batch, order.size() - first));
-    const auto mean = step(images, samples, sum);
+    const auto mean = step(images, samples, rate.at(number * steps + first / settings_.batch), sum);
     if (!mean) return mean.error();
     report.loss += mean->loss * mean->targets;
     report.waited += mean->waited;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <stdexcept>
 #include <variant>
 
 #include "command_line.hpp"
@@ -20,11 +21,11 @@ std::variant<mlp::TrainOptions, int> parse(int argc, const char* const* argv) {
   const auto add = [&app](const char* name, auto& target, const char* meaning, const CLI::Validator& check) {
     app.add_option(name, target, meaning)->check(check)->capture_default_str();
   };
-  add("--epochs", options.epochs, "times that every image is learned from", count(1'000'000));
+  add("--epochs", options.settings.epochs, "times that every image is learned from", count(1'000'000));
   add("--batch", options.settings.batch, "images per step, over all ranks", count(1 << 20));
   add("--micro-batches", options.settings.micro_batches, "parts in which a rank works through its share",
       count(65536));
-  add("--lr", options.settings.learning_rate, "learning rate", amount(10));
+  add("--lr", options.settings.learning_rate, "learning rate at first; it falls to a tenth", amount(10));
   add("--momentum", options.settings.momentum, "part of the last step that goes into the next", amount(1));
   add("--hidden", options.hidden, "width of the hidden layer", count(65536));
   app.add_option("--seed", options.settings.seed, "of initial parameters and data order")
@@ -62,5 +63,8 @@ int main(int argc, char** argv) try {
   return EXIT_SUCCESS;
 } catch (const std::bad_alloc&) {
   fmt::print(stderr, "mlp: not enough memory\n");
+  return EXIT_FAILURE;
+} catch (const std::runtime_error& error) {
+  fmt::print(stderr, "mlp: {}\n", error.what());
   return EXIT_FAILURE;
 }

@@ -37,8 +37,8 @@ rondo::Result<Prepared> prepare(const TrainOptions& options, rondo::Rank rank) {
 std::string agreed(const TrainOptions& options) {
   const Settings& settings = options.settings;
   return fmt::format("epochs {} hidden {} seed {} batch {} micro-batches {} lr {} momentum {}",
-                     options.epochs, options.hidden, settings.seed, settings.batch, settings.micro_batches,
-                     settings.learning_rate, settings.momentum);
+                     options.settings.epochs, options.hidden, settings.seed, settings.batch,
+                     settings.micro_batches, settings.learning_rate, settings.momentum);
 }
 
 // The epochs. Returns the last one's accuracy.
@@ -47,7 +47,7 @@ rondo::Result<double> learn(rondo::Communicator& communicator, const TrainOption
   trainer::CommunicatorSum<float> sum(communicator);
   trainer::CommunicatorSum<double> count(communicator);
   double accuracy = 0;
-  for (uint64_t number = 0; number < options.epochs; number++) {
+  for (uint64_t number = 0; number < options.settings.epochs; number++) {
     const auto start = Clock::now();
     const auto epoch = learner.epoch(ready.data.train, number, sum);
     if (!epoch) return epoch.error();
@@ -57,7 +57,7 @@ rondo::Result<double> learn(rondo::Communicator& communicator, const TrainOption
     accuracy = *right;
     if (!ready.log) continue;
     fmt::print("epoch {} / {}   loss {:.4f}   test accuracy {:.2f} %   {:.2f} s   communication {:.0f} %\n",
-               number + 1, options.epochs, epoch->loss, 100 * accuracy, took.count(),
+               number + 1, options.settings.epochs, epoch->loss, 100 * accuracy, took.count(),
                100 * (epoch->waited / took));
     std::fflush(stdout);
     auto written = ready.log->write({{"epoch", number + 1},
@@ -96,7 +96,7 @@ rondo::Result<void> train(rondo::Communicator& communicator, const TrainOptions&
   fmt::print("Written: {}/mlp.jsonl\n", options.out);
   return ready->log->write({{"final", true},
                             {"test_accuracy", *accuracy},
-                            {"epochs", options.epochs},
+                            {"epochs", options.settings.epochs},
                             {"ranks", settings.world},
                             {"parameters", learner.parameters().size()},
                             {"seconds", Seconds(Clock::now() - start).count()},

@@ -12,7 +12,6 @@ namespace mlp {
 
 struct TrainOptions {
   Settings settings;  // but rank and world, which the communicator knows
-  uint64_t epochs = 3;
   int hidden = 128;
   std::string data = fashion_mnist, out = "out", transport;
 };
