@@ -60,6 +60,8 @@ class Communicator {
   std::string_view transport() const noexcept;
   /// The part of `count` elements that belongs to this rank in reduce_scatter and all_gather.
   Extent shard(uint64_t count) const noexcept { return rondo::shard(count, world(), rank()); }
+  /// "ring", "direct", ...: what the last operation that has begun runs.
+  std::string_view last_algorithm() const noexcept;
   Counters counters() const noexcept;
 
   /// Fails every pending and later call on this communicator, here and on the peers, with `aborted`. Any

@@ -15,10 +15,10 @@ struct Options {
                      ///< else as the launcher says, see docs/launching.md
   std::string
       secret;  ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
-  std::string interfaces;                                 ///< RONDO_INTERFACE: which may be listened on
-  std::string ports;                                      ///< RONDO_PORTS: where to listen, "45000-45010"
-  std::string transport;                                  ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"
-  std::string algorithm;                                  ///< RONDO_ALGORITHM: "auto" or "ring"
+  std::string interfaces;  ///< RONDO_INTERFACE: which may be listened on
+  std::string ports;       ///< RONDO_PORTS: where to listen, "45000-45010"
+  std::string transport;   ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"
+  std::string algorithm;   ///< RONDO_ALGORITHM: "auto", "ring", "direct", "one_shot"
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60
   std::optional<std::chrono::milliseconds> timeout;       ///< RONDO_TIMEOUT in seconds: of one operation; 300
 };

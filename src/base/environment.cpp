@@ -91,7 +91,10 @@ Result<Options> checked(Options options, const Sources& from) {
   if (options.transport.empty()) options.transport = "auto";
   if (options.algorithm.empty()) options.algorithm = "auto";
   if (auto ok = one_of({from.transport, options.transport}, {"auto", "tcp", "shm"}); !ok) return ok.error();
-  if (auto ok = one_of({from.algorithm, options.algorithm}, {"auto", "ring"}); !ok) return ok.error();
+  if (auto ok = one_of({from.algorithm, options.algorithm},
+                       {"auto", "ring", "direct", "one_shot", "dissemination"});
+      !ok)
+    return ok.error();
   if (auto ports = parse_ports(options.ports); !ports)
     return invalid({from.ports, options.ports}, ports.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;

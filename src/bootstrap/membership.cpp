@@ -39,10 +39,10 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
   assert(root.ok() && ports.ok());  // the options are complete
-  return std::make_shared<StarSetup>(StarSetup{service, service->context(), std::move(*root), credentials,
-                                               *options.rank, *options.world, *options.init_timeout,
-                                               deadline_after(*options.init_timeout), limits, this_process(),
-                                               options.interfaces, *ports, meeting, transport_of(options)});
+  return std::make_shared<StarSetup>(
+      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
+                *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(),
+                options.interfaces, *ports, meeting, transport_of(options), options.algorithm});
 }
 
 }  // namespace
@@ -56,7 +56,9 @@ Membership::Membership(const Options& options, const std::shared_ptr<Service>& s
       credentials_{options.secret},
       limits_(limits),
       setup_(make_setup(options, service, credentials_, limits, meeting)),
-      handler_(&handler) {}
+      handler_(&handler) {
+  job_.algorithm = options.algorithm;  // until rank 0 says what counts
+}
 
 // ---- The user's threads.
 
@@ -223,6 +225,8 @@ void Membership::open_memory_door() {
 void Membership::agree() {
   if (setup_->transport != job_.transport && setup_->transport != Transport::automatic)
     log::line(log::Level::info, int(rank_), "RONDO_TRANSPORT of rank 0 counts, not that of this rank");
+  if (setup_->algorithm != job_.algorithm && setup_->algorithm != "auto")
+    log::line(log::Level::info, int(rank_), "RONDO_ALGORITHM of rank 0 counts, not that of this rank");
   if (const auto groups = not_to_be_tried()) return conclude(*groups);
   reports_.resize(world_);
   const TimePoint deadline = deadline_after(milliseconds(job_.remaining_ms));

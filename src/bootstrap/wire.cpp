@@ -159,7 +159,8 @@ std::optional<Join> decode_join(std::span<const std::byte> data) {
 
 Bytes encode(const Welcome& welcome) {
   Writer out;
-  out.u64(welcome.epoch).u8(uint8_t(welcome.transport)).u32(welcome.remaining_ms);
+  out.u64(welcome.epoch).u8(uint8_t(welcome.transport)).text(welcome.algorithm, longest_algorithm);
+  out.u32(welcome.remaining_ms);
   out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
     write(out, welcome.persons[rank]);
@@ -173,6 +174,7 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   Welcome welcome;
   welcome.epoch = in.u64();
   welcome.transport = Transport(in.u8());
+  welcome.algorithm = in.text();
   welcome.remaining_ms = in.u32();
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) {

@@ -91,7 +91,7 @@ struct Person {
 };
 
 inline constexpr Rank everyone = 0xffffffff;
-inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64;
+inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64, longest_algorithm = 32;
 inline constexpr size_t longest_small_body = 4096, longest_welcome_body = 16u << 20;
 
 enum class Kind : uint8_t {
@@ -126,6 +126,7 @@ enum class Transport : uint8_t { automatic = 1, tcp = 2, shm = 3 };
 struct Welcome {
   uint64_t epoch = 0;
   Transport transport = Transport::automatic;
+  std::string algorithm = "auto";      // RONDO_ALGORITHM of rank 0, at most 32 characters
   uint32_t remaining_ms = 0;           // until all must have agreed on the transport
   std::vector<Person> persons;         // by rank
   std::vector<DataAddress> listeners;  // by rank

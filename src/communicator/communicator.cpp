@@ -15,6 +15,7 @@
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
 #include "engine/engine.hpp"
+#include "schedule/catalogue.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
@@ -61,6 +62,8 @@ class Communicator::State final : bootstrap::Handler {
   uint32_t world() const noexcept { return job_->world(); }
   std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
   Counters counters() const noexcept { return engine_->counters(); }
+
+  std::string_view algorithm() const noexcept { return name_of(engine_->algorithm()); }
 
   Result<void> run(const engine::Call& call, const CallOptions& options) {
     if (auto valid = check(call, rank(), world()); !valid) return valid;
@@ -109,7 +112,8 @@ class Communicator::State final : bootstrap::Handler {
     if (shm_)
       if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-    const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch()};
+    const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
+                                      schedule::algorithm_named(job_->algorithm())};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
@@ -215,6 +219,9 @@ Result<Communicator> Communicator::duplicate(const CallOptions& options) {
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
 uint32_t Communicator::world() const noexcept { return state_ ? state_->world() : 0; }
 std::string_view Communicator::transport() const noexcept { return state_ ? state_->transport() : "local"; }
+std::string_view Communicator::last_algorithm() const noexcept {
+  return state_ ? state_->algorithm() : std::string_view();
+}
 Counters Communicator::counters() const noexcept { return state_ ? state_->counters() : Counters(); }
 void Communicator::abort() noexcept {
   if (state_) state_->abort();

@@ -41,6 +41,7 @@ void Engine::begin(const Call& call, TimePoint deadline) {
   const auto algorithm = again ? call_.algorithm : choose(call);
   asked_ = call_ = call;
   call_.algorithm = algorithm;
+  algorithm_.store(*algorithm, std::memory_order_relaxed);
   if (!again) {
     program_ = &program_for(call_);
     window_ = 0;

@@ -36,6 +36,8 @@ class Engine {
   Result<void> run(const Call& call, TimePoint deadline);
   /// Any thread, also during a call. The numbers may be of slightly different moments.
   Counters counters() const noexcept;
+  /// Any thread: what the last call that was begun runs.
+  schedule::Algorithm algorithm() const noexcept { return algorithm_.load(std::memory_order_relaxed); }
 
  private:
   const Program& program_for(const Call& call);
@@ -55,6 +57,7 @@ class Engine {
   const Failure& failure_;
   Counters counters_;  // the driver's; the atomics are what others may read of it
   std::atomic<uint64_t> operations_{0}, payload_{0}, headers_{0};
+  std::atomic<schedule::Algorithm> algorithm_{schedule::Algorithm::ring};
   Execution execution_;
   Recorder recorder_;
   uint64_t sequence_ = 0;

@@ -30,6 +30,12 @@ constexpr std::array all{
 
 std::span<const Schedule> catalogue() noexcept { return all; }
 
+std::optional<Algorithm> algorithm_named(std::string_view name) noexcept {
+  for (const Schedule& schedule : all)
+    if (name_of(schedule.algorithm) == name) return schedule.algorithm;
+  return std::nullopt;
+}
+
 const Schedule* find(Operation operation, Algorithm algorithm) noexcept {
   for (const Schedule& schedule : all)
     if (schedule.operation == operation && schedule.algorithm == algorithm) return &schedule;

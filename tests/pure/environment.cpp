@@ -105,7 +105,7 @@ TEST_CASE("environment: every bad value names its variable, its value and what i
     check_refused({{"RONDO_TIMEOUT", value}}, {"RONDO_TIMEOUT=", value, "seconds"});
   }
   check_refused({{"RONDO_TRANSPORT", "foo"}}, {"RONDO_TRANSPORT=foo", "auto", "tcp"});
-  check_refused({{"RONDO_ALGORITHM", "foo"}}, {"RONDO_ALGORITHM=foo", "auto", "ring"});
+  check_refused({{"RONDO_ALGORITHM", "foo"}}, {"RONDO_ALGORITHM=foo", "auto", "ring", "direct", "one_shot"});
   check_refused({{"RONDO_PORTS", "9-1"}}, {"RONDO_PORTS=9-1", "45000-45010"});
   check_refused({{"RONDO_ROOT", "nowhere"}}, {"RONDO_ROOT=nowhere", "host:port", "unix:@name", "file:/path"});
   check_refused({{"MASTER_PORT", "65535"}}, {"MASTER_PORT=65535"});

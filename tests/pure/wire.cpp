@@ -86,7 +86,8 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK(decode_join(encode(join)) == join);
   CHECK_FALSE(decode_join(without_last(encode(join))).has_value());
 
-  const Welcome welcome{0xfedcba9876543210, Transport::shm, 12'345, {person(1), person(2)}, {{}, address(2)}};
+  const Welcome welcome{0xfedcba9876543210,     Transport::shm,  "direct", 12'345,
+                        {person(1), person(2)}, {{}, address(2)}};
   CHECK(decode_welcome(encode(welcome)) == welcome);
   Bytes longer = encode(welcome);
   longer.push_back({});

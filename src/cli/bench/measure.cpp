@@ -64,6 +64,7 @@ Result<uint64_t> Bench::checked(uint32_t round) {
   const uint64_t before = communicator_.counters().payload_bytes_sent;
   if (auto outcome = once(); !outcome) return outcome.error();
   payload_ = communicator_.counters().payload_bytes_sent - before;
+  algorithm_ = communicator_.last_algorithm();
   std::byte* result = output_.get() + (shard_out && in_place_ ? shift : 0);
   const Extent& extent = shard_out ? own : all;
   if (inject_ && extent.count > 0) {
@@ -136,6 +137,7 @@ Result<Row> Bench::point(uint64_t bytes, bool in_place) {
   const auto at = [&](size_t i) { return (*times)[i]; };
   return Row{.bytes = count_ * width,
              .count = count_,
+             .algorithm = algorithm_,
              .in_place = in_place,
              .iterations = n,
              .median_us = n % 2 == 1 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) / 2,

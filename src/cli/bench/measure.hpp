@@ -10,6 +10,7 @@ namespace rondo::bench {
 /// One measured point; the same on every rank.
 struct Row {
   uint64_t bytes, count;
+  std::string_view algorithm;
   bool in_place;
   uint64_t iterations;
   double median_us, p99_us, min_us;
@@ -35,6 +36,7 @@ class Bench {
   const BenchOptions& options_;
   std::unique_ptr<std::byte[]> input_, output_;
   uint64_t count_ = 0, payload_ = 0;
+  std::string_view algorithm_;
   bool in_place_ = false;
   bool inject_;
 };

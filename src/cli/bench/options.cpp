@@ -116,12 +116,12 @@ void add_options(CLI::App& app, BenchOptions& o) {
   add_choice(app, "--type", o.type, by_name(all_data_types), "element type (f32)");
   add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
-  app.add_option("--transport", o.transport,
-                 "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
+  app.add_option("--transport", o.transport, "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
-  app.add_option("--algorithm", o.algorithm, "how the data travel")
-      ->check(CLI::IsMember({"auto", "ring"}))
-      ->capture_default_str();
+  app.add_option(
+         "--algorithm", o.algorithm,
+         "how the data travel: auto, or what the operation should run if it has it; else RONDO_ALGORITHM")
+      ->check(CLI::IsMember({"auto", "ring", "direct", "one_shot", "dissemination"}));
   add_choice(app, "--in-place", o.placement, placements, "in place only, never, or both (both)");
   app.add_option("--memory", o.memory, "where the buffers lie")
       ->check(CLI::IsMember({"private"}))

@@ -21,8 +21,8 @@ struct BenchOptions {
   DataType type = DataType::f32;
   Reduction reduction = Reduction::sum;
   Rank root = 0;
-  std::string transport;  // empty: RONDO_TRANSPORT
-  std::string algorithm = "auto", memory = "private", json;
+  std::string transport, algorithm;  // empty: RONDO_TRANSPORT, RONDO_ALGORITHM
+  std::string memory = "private", json;
   Placement placement = Placement::both;
   uint64_t iterations = 0, warmup = 5;  // 0 iterations: as many as fit a fraction of a second
   std::optional<double> timeout;        // seconds, of one operation

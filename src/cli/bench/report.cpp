@@ -32,10 +32,6 @@ double mean_bus_bandwidth(const BenchOptions& o, uint32_t world, const std::vect
 
 }  // namespace
 
-std::string algorithm_name(const BenchOptions& o) {
-  return o.operation == Operation::barrier ? "dissemination" : "ring";
-}
-
 void print_head(const BenchOptions& o, uint32_t world, std::string_view transport) {
   fmt::print("# rondo {}: {} on {} ranks over {}, {}\n", RONDO_VERSION, o.operation_name(), world, transport,
              cpu_name());
@@ -61,7 +57,7 @@ void print_row(const BenchOptions& o, uint32_t world, const Row* out_of_place, c
   const Row& any = in_place != nullptr ? *in_place : *out_of_place;
   const std::string root = o.operation == Operation::broadcast ? std::to_string(o.root) : "-";
   fmt::print("{:>12} {:>12} {:>5} {:>6} {:>5} {:>13} | {} | {}\n", any.bytes, any.count, name_of(o.type),
-             reduces(o.operation) ? name_of(o.reduction) : "-", root, algorithm_name(o),
+             reduces(o.operation) ? name_of(o.reduction) : "-", root, any.algorithm,
              columns(o, world, out_of_place), columns(o, world, in_place));
   std::fflush(stdout);
 }
@@ -89,7 +85,7 @@ Result<void> write_json(const BenchOptions& o, uint32_t world, std::string_view 
                            {"type", name_of(o.type)},
                            {"reduction", reduces(o.operation) ? name_of(o.reduction) : "none"},
                            {"root", o.root},
-                           {"algorithm", algorithm_name(o)},
+                           {"algorithm", row.algorithm},
                            {"in_place", row.in_place},
                            {"iterations", row.iterations},
                            {"median_us", row.median_us},

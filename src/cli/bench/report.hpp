@@ -8,7 +8,6 @@
 
 namespace rondo::bench {
 
-std::string algorithm_name(const BenchOptions& options);
 void print_head(const BenchOptions& options, uint32_t world, std::string_view transport);
 /// One size: its out-of-place and in-place points, either of which may be missing.
 void print_row(const BenchOptions& options, uint32_t world, const Row* out_of_place, const Row* in_place);
