@@ -23,8 +23,7 @@ TEST_CASE("learning: 30 steps of a small model on generated text lower the held-
   const double before = loss();
   CHECK(before > 5.4);
   for (uint64_t step = 0; step < 30; step++) {
-    const auto done =
-        mean_gradient<float>(model, parameters, *corpus, share, step, false, sum, gradient);
+    const auto done = mean_gradient<float>(model, parameters, *corpus, share, step, false, sum, gradient);
     REQUIRE(done.ok());
     CHECK(done->targets == 16 * 32);
     adamw.step(0.02, gradient.values(), parameters);
