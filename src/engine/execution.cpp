@@ -53,11 +53,12 @@ void Execution::place(const Op& op) {
   const auto payload = [&](uint8_t flags) {
     return flags & flag::wide ? reducer_->accumulator_bytes : reducer_->element_bytes;
   };
-  const bool moves = op.kind == ActionKind::send || op.kind == ActionKind::publish ||
-                     op.kind == ActionKind::copy || op.kind == ActionKind::reduce_fan;
+  // Sums in the accumulator are wide; what is only moved through it is as wide as it travels.
+  const bool sums = op.kind != ActionKind::send && op.kind != ActionKind::publish &&
+                    op.kind != ActionKind::copy && op.kind != ActionKind::reduce_fan;
   const auto width = [&](Buffer buffer) {
-    return buffer == Buffer::accumulator && !moves ? reducer_->accumulator_bytes
-                                                   : payload(op.in_flags & (moves ? flag::wide : 0));
+    if (buffer != Buffer::accumulator) return reducer_->element_bytes;
+    return sums ? reducer_->accumulator_bytes : payload(op.in_flags);
   };
   const bool local = op.in_link == none && op.out_link == none && op.fan == none;
   OpRun run{};

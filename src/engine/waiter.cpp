@@ -16,6 +16,8 @@ using std::chrono::microseconds;
 
 namespace {
 
+constexpr uint32_t without_clock = 16;
+
 // Linux shares out the processor by session first, where autogroup is on (sched(7)). A process alone in its
 // session yields to itself; torchrun starts its ranks that way.
 bool yields_to_nobody() {
@@ -52,10 +54,15 @@ Result<void> Waiter::watch(int fd) {
 }
 
 Waiter::Next Waiter::idle(TimePoint deadline) noexcept {
+  // Reading the clock takes as long as half a pass: a quick answer should not wait for it.
+  if (idle_ < without_clock && budget_.spin.count() > 0) {
+    idle_++;
+    return Next::again;
+  }
   const TimePoint now = Clock::now();
   if (now >= deadline) return Next::late;
-  if (!idle_) {
-    idle_ = true;
+  if (idle_ <= without_clock) {
+    idle_ = without_clock + 1;
     since_ = now;
   }
   const auto waited = now - since_;

@@ -24,7 +24,7 @@ class Waiter {
   /// Driver. Edge-triggered: whoever waits must first have tried every descriptor until nothing moved.
   Result<void> watch(int fd);
   /// Driver: something moved.
-  void moved() noexcept { idle_ = false; }
+  void moved() noexcept { idle_ = 0; }
   /// Driver: nothing moved. What to do next: try again, after a moment of waiting; sleep; or give up, since
   /// `deadline` has passed.
   enum class Next : uint8_t { again, sleep, late };
@@ -42,7 +42,7 @@ class Waiter {
 
   Budget budget_;
   Descriptor epoll_, bell_;
-  bool idle_ = false;
+  uint32_t idle_ = 0;  // times in a row that nothing moved
   TimePoint since_;
 };
 

@@ -20,10 +20,10 @@ there="nsenter -t $other -n -m"
 while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done
 ip link add eth0 type veth peer name eth1
 ip link set eth1 netns $other
-ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up
-$there ip addr add 10.77.0.2/24 dev eth1; $there ip link set eth1 up; $there ip link set lo up
+ip addr add $NET1 dev eth0 $FLAGS; ip link set eth0 up
+$there ip addr add $NET2 dev eth1 $FLAGS; $there ip link set eth1 up; $there ip link set lo up
 mount -t tmpfs none /mnt; echo '127.0.1.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts
-$there sh -c "mount -t tmpfs none /mnt; echo '10.77.0.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
+$there sh -c "mount -t tmpfs none /mnt; echo '${NET1%/*} first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
 export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10 RONDO_TRANSPORT=$TRANSPORT
 RANK=1 $there $PROGRAM & one=$!
 RONDO_INTERFACE=$LIST RANK=2 $PROGRAM & two=$!
@@ -37,10 +37,17 @@ exit $code
 
 constexpr const char* small_bench = RONDO_EXE " bench all_reduce -e 8 --iterations 20";
 
+struct Cable {
+  std::string here, there, flags;  // addresses and what `ip addr add` needs besides
+};
+const Cable ipv4{"10.77.0.1/24", "10.77.0.2/24", ""}, ipv6{"fd77::1/64", "fd77::2/64", "nodad"};
+
 Ended on_two_machines(const std::string& list, const std::string& program = small_bench,
-                      const std::string& transport = "auto") {
+                      const std::string& transport = "auto", const Cable& cable = ipv4) {
   return run({"unshare", "-n", "-m", "sh", "-c", two_machines},
-             {"PROGRAM=" + program, "LIST=" + list, "TRANSPORT=" + transport}, 40);
+             {"PROGRAM=" + program, "LIST=" + list, "TRANSPORT=" + transport, "NET1=" + cable.here,
+              "NET2=" + cable.there, "FLAGS=" + cable.flags},
+             40);
 }
 
 bool has_networks() {
@@ -69,6 +76,18 @@ TEST_CASE("networks: no rank gives another machine its loopback address or docke
   // One kernel, but abstract Unix sockets do not lead from one network namespace to another.
   CHECK(says(ended, "rondo[0] info: transport tcp: the ranks cannot share memory: rank "));
   CHECK(says(ended, "another network namespace"));
+  CHECK(ended.out.find("3 ranks over tcp") != std::string::npos);
+}
+
+TEST_CASE("networks: IPv6 only") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto ended = on_two_machines("", small_bench, "auto", ipv6);
+  if (says(ended, "disabled on nexthop device") || says(ended, "IPv6 is disabled"))
+    SKIP_TEST("no IPv6 in this kernel");
+  CAPTURE(ended.err);
+  CHECK(ended.code == 0);
+  CHECK(says(ended, "rondo[1] info: listens for its peers at [fd77::2]:"));
+  CHECK(says(ended, "rondo[2] info: listens for its peers at [fd77::1]:"));
   CHECK(ended.out.find("3 ranks over tcp") != std::string::npos);
 }
 
