@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -47,6 +48,10 @@ nlohmann::json bench_json(const Words& more) {
 // What a trainer logs on three ranks: the loss of each step or epoch, then what it comes to in the end.
 Words losses_of(Words program, const std::string& transport, const std::string& algorithm) {
   const Folder folder;
+  std::ofstream text(folder.path + "/text");  // 60 kB
+  for (int i = 0; i < 2500; ++i) text << fmt::format("{} times {} is {}.\n", i, i, i * i);
+  text.close();
+  std::ranges::replace(program, "TEXT", folder.path + "/text");
   program.insert(program.begin(), {RONDO_EXE, "run", "-n", "3", "--"});
   program.insert(program.end(), {"--out", folder.path, "--transport", transport});
   const auto ended = run(program, {"RONDO_ALGORITHM=" + algorithm}, 60);
@@ -105,10 +110,9 @@ TEST_CASE("transports: every operation is right over both") {
 }
 
 TEST_CASE("transports: with the same algorithm the trainers' losses are the same bits over tcp and shm") {
-  const Words gpt{TRAINER_EXE, "--data",  "generated", "--channels", "32", "--context",
-                  "64",        "--steps", "10",        "--buckets",  "3",  "--micro-batches",
-                  "2"},
-      mlp{MLP_EXE, "--data", "generated", "--hidden", "40", "--epochs", "1"};
+  const Words gpt{TRAINER_EXE, "--data",    "TEXT", "--channels",      "32", "--context", "64", "--steps",
+                  "10",        "--buckets", "3",    "--micro-batches", "2"},
+      mlp{MLP_EXE, "--data", "generated", "--hidden", "40", "--epochs", "1", "--batch", "512"};
   for (const Words& program : {gpt, mlp}) {
     CAPTURE(program[0]);
     const auto ring = losses_of(program, "tcp", "ring"), direct = losses_of(program, "tcp", "direct");
