@@ -1,19 +1,19 @@
-// The training log: one JSON object per line, the last one with "final": true.
+// The lines of the training log, log.jsonl: one per step, and a last one with "final": true.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-
-#include "rondo/result.hpp"
 
 namespace trainer {
 
 struct StepLine {
-  uint64_t step;               // from 1
-  double loss;                 // nats per byte, the step's mean over all ranks
-  double tokens_per_s;         // of all ranks together
-  double communication_share;  // of the step's time on rank 0, waiting for slower ranks included
+  uint64_t step;        // from 1
+  double loss;          // nats per byte, the step's mean over all ranks
+  double tokens_per_s;  // of all ranks together
+  // Of the step's time on rank 0, the part in which it did nothing but wait for communication: for slower
+  // ranks too, but not for what went on while it computed.
+  double communication_share;
 };
 
 struct FinalLine {
@@ -26,25 +26,7 @@ struct FinalLine {
   std::string transport;  // what carried the gradients
 };
 
-class Log {
- public:
-  /// Starts an empty file.
-  static rondo::Result<Log> create(const std::string& path);
-  rondo::Result<void> write(const StepLine& line);
-  rondo::Result<void> write(const FinalLine& line);
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  Log(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
-  rondo::Result<void> write_line(const std::string& line);
-
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-};
-
-/// Replaces the file's content.
-rondo::Result<void> write_file(const std::string& path, const std::string& content);
+nlohmann::ordered_json json_of(const StepLine& line);
+nlohmann::ordered_json json_of(const FinalLine& line);
 
 }  // namespace trainer

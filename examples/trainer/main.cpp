@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 
 #include "gemm.hpp"
 #include "options.hpp"
@@ -56,5 +57,8 @@ int main(int argc, char** argv) try {
   }
 } catch (const std::bad_alloc&) {
   fmt::print(stderr, "trainer: not enough memory for a model of this size\n");
+  return EXIT_FAILURE;
+} catch (const std::runtime_error& error) {
+  fmt::print(stderr, "trainer: {}\n", error.what());
   return EXIT_FAILURE;
 }

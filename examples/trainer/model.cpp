@@ -101,14 +101,18 @@ void Model<T>::backward_block(const T* p, const BlockOffsets& at, const BlockMem
 }
 
 template <class T>
-void Model<T>::backward(const T* p, const Batch& batch, T* g) {
+void Model<T>::backward(const T* p, const Batch& batch, T* g, const Progress& progress) {
   const int channels = shape_.channels;
   linear_backward<T>(gemm_, {rows_, channels, shape_.symbols}, norm_.data(), p + map_.head_weight,
                      logits_.data(), d_.narrow.data(), g + map_.head_weight, nullptr);
   std::fill(d_.stream.begin(), d_.stream.end(), T(0));
   layernorm_backward({rows_, channels}, xhat_.data(), inverse_.data(), p + map_.norm_gain, d_.narrow.data(),
                      d_.stream.data(), g + map_.norm_gain, g + map_.norm_bias);
-  for (size_t i = blocks_.size(); i-- > 0;) backward_block(p, map_.blocks[i], blocks_[i], g);
+  if (progress) progress(map_.norm_gain);
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    backward_block(p, map_.blocks[i], blocks_[i], g);
+    if (progress) progress(map_.blocks[i].norm1_gain);
+  }
   embedding_backward({sequences_, length_, channels}, batch.tokens.data(), d_.stream.data(), g + map_.table,
                      g + map_.position);
 }
@@ -128,11 +132,11 @@ LossSum Model<T>::loss(std::span<const T> parameters, const Batch& batch) {
 }
 
 template <class T>
-LossSum Model<T>::loss_and_gradient(std::span<const T> parameters, const Batch& batch,
-                                    std::span<T> gradients) {
+LossSum Model<T>::loss_and_gradient(std::span<const T> parameters, const Batch& batch, std::span<T> gradients,
+                                    const Progress& progress) {
   assert(gradients.size() == map_.size());
   const LossSum sum = loss(parameters, batch);
-  if (batch.sequences > 0) backward(parameters.data(), batch, gradients.data());
+  if (batch.sequences > 0) backward(parameters.data(), batch, gradients.data(), progress);
   return sum;
 }
 

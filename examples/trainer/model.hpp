@@ -8,6 +8,7 @@
 // parameters.hpp.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Batch {
   int length() const { return sequences ? int(tokens.size()) / sequences : 0; }
 };
 
+/// Told by backward as it goes that the gradient is complete from parameter `first` on; `first` falls. The last
+/// word, 0, is the caller's to say.
+using Progress = std::function<void(size_t first)>;
+
 template <class T>
 class Model {
  public:
@@ -36,7 +41,8 @@ class Model {
   /// The sum of the batch's losses.
   LossSum loss(std::span<const T> parameters, const Batch& batch);
   /// The same, and adds its gradient to `gradients`.
-  LossSum loss_and_gradient(std::span<const T> parameters, const Batch& batch, std::span<T> gradients);
+  LossSum loss_and_gradient(std::span<const T> parameters, const Batch& batch, std::span<T> gradients,
+                            const Progress& progress = {});
 
  private:
   // What a block's backward needs of its forward. `middle` is the stream between attention and the wide part.
@@ -51,7 +57,7 @@ class Model {
   void resize(const Batch& batch);
   void forward(const T* parameters, const Batch& batch);
   void forward_block(const T* parameters, const BlockOffsets& at, const T* x, BlockMemory& memory);
-  void backward(const T* parameters, const Batch& batch, T* gradients);
+  void backward(const T* parameters, const Batch& batch, T* gradients, const Progress& progress);
   void backward_block(const T* parameters, const BlockOffsets& at, const BlockMemory& memory, T* gradients);
 
   const ModelShape shape_;

@@ -1,18 +1,10 @@
 #include "optimizer.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "vector_math.hpp"
 
 namespace trainer {
-
-double LearningRate::at(uint64_t step) const {
-  if (step < warmup) return peak * double(step + 1) / double(warmup);
-  const double part = double(step - warmup) / double(std::max<uint64_t>(1, steps - std::min(steps, warmup)));
-  return peak * (0.1 + 0.9 * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, part))));
-}
 
 template <class T>
 AdamW<T>::AdamW(const ParameterMap& map, const Settings& settings)

@@ -1,19 +1,13 @@
-// Optimizers over the flat parameter buffer, and the learning rate's course.
+// Optimizers over the flat parameter buffer.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "learning_rate.hpp"
 #include "parameters.hpp"
 
 namespace trainer {
-
-/// Linear warm-up, then half a cosine from `peak` down to a tenth of it at the last step.
-struct LearningRate {
-  double peak;
-  uint64_t warmup, steps;
-  double at(uint64_t step) const;
-};
 
 /// AdamW (Loshchilov and Hutter 2019): running means m of the gradient and v of its square, both corrected
 /// for their start at 0, and a weight decay beside the gradient, of matrices only.

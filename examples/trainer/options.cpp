@@ -6,36 +6,11 @@
 #include <iostream>
 #include <limits>
 
+#include "command_line.hpp"
 #include "corpus.hpp"
 
 namespace trainer {
 namespace {
-
-// Whole numbers from 1 to `most`.
-CLI::Validator count(uint64_t most) {
-  return CLI::Validator(
-      [most](const std::string& word) {
-        uint64_t value = 0;
-        const bool whole = CLI::detail::lexical_cast(word, value) && word.find('-') == std::string::npos;
-        return whole && value >= 1 && value <= most
-                   ? std::string()
-                   : fmt::format("'{}' is not a whole number from 1 to {}", word, most);
-      },
-      "");
-}
-
-// Numbers from 0 to `most`.
-CLI::Validator amount(double most) {
-  return CLI::Validator(
-      [most](const std::string& word) {
-        double value = 0;
-        const bool number = CLI::detail::lexical_cast(word, value);
-        return number && value >= 0 && value <= most
-                   ? std::string()
-                   : fmt::format("'{}' is not a number from 0 to {:g}", word, most);
-      },
-      "");
-}
 
 void declare_training(CLI::App& app, TrainOptions& options) {
   const auto add = [&app](const char* name, auto& target, const char* meaning, const CLI::Validator& check) {
@@ -45,6 +20,8 @@ void declare_training(CLI::App& app, TrainOptions& options) {
   add("--batch", options.sequences, "sequences per step, over all ranks", count(65536));
   add("--micro-batches", options.micro_batches, "parts in which a rank works through its share",
       count(65536));
+  add("--buckets", options.buckets, "parts of the gradient that are sent off as soon as they are complete",
+      count(4096));
   add("--optimizer", options.optimizer, "adamw or sgd", CLI::IsMember({"adamw", "sgd"}));
   add("--lr", options.learning_rate, "highest learning rate", amount(10));
   add("--warmup", options.warmup, "steps in which the learning rate rises", count(1'000'000'000));
@@ -62,9 +39,7 @@ void declare(CLI::App& app, TrainOptions& options) {
                  "the text: a file, 'bible' or 'generated'; else the Bible where it is installed");
   app.add_option("--out", options.out, "folder for log.jsonl, loss.svg and sample.txt")
       ->capture_default_str();
-  app.add_option("--transport", options.transport,
-                 "what carries the gradients: auto, tcp or shm; else RONDO_TRANSPORT")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+  add_transport(app, options.transport);
   declare_training(app, options);
 }
 
@@ -85,9 +60,10 @@ void check(const TrainOptions& options) {
 
 std::string TrainOptions::agreed() const {
   return fmt::format(
-      "steps {} seed {} batch {} micro-batches {} optimizer {} lr {} warmup {} weight-decay {} clip {} "
+      "steps {} seed {} batch {} micro-batches {} buckets {} optimizer {} lr {} warmup {} weight-decay {} "
+      "clip {} "
       "layers {} channels {} heads {} context {}",
-      steps, seed, sequences, micro_batches, optimizer, learning_rate, warmup, weight_decay, clip,
+      steps, seed, sequences, micro_batches, buckets, optimizer, learning_rate, warmup, weight_decay, clip,
       shape.layers, shape.channels, shape.heads, shape.context);
 }
 

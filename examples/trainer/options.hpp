@@ -10,7 +10,7 @@ namespace trainer {
 
 struct TrainOptions {
   uint64_t steps = 900, seed = 1, sequences = 32, warmup = 50;
-  uint32_t micro_batches = 1;
+  uint32_t micro_batches = 1, buckets = 1;
   ModelShape shape;
   double learning_rate = 0.006, weight_decay = 0.1, clip = 1;
   std::string optimizer = "adamw", data, out = "out", transport;

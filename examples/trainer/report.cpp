@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "plot.hpp"
@@ -12,12 +12,8 @@
 namespace trainer {
 
 rondo::Result<Report> Report::create(const std::string& folder, uint64_t steps) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure)
-    return rondo::Error{rondo::ErrorCode::system,
-                        fmt::format("cannot make the folder {}: {}", folder, failure.message())};
-  auto log = Log::create(folder + "/log.jsonl");
+  if (auto made = make_folder(folder); !made) return made.error();
+  auto log = JsonLines::create(folder + "/log.jsonl");
   if (!log) return log.error();
   return Report(folder, steps, std::move(*log));
 }
@@ -32,14 +28,14 @@ rondo::Result<void> Report::step(const StepLine& line) {
                100 * line.communication_share);
     std::fflush(stdout);
   }
-  return log_.write(line);
+  return log_.write(json_of(line));
 }
 
 rondo::Result<void> Report::final(const FinalLine& line) {
   held_out_loss_ = line.held_out_loss;
   fmt::print("held-out loss {:.3f} nats per byte after {} steps in {:.1f} s\n", line.held_out_loss,
              line.steps, line.seconds);
-  return log_.write(line);
+  return log_.write(json_of(line));
 }
 
 rondo::Result<void> Report::sample(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "json_lines.hpp"
 #include "log.hpp"
 #include "rondo/result.hpp"
 
@@ -23,13 +24,13 @@ class Report {
   rondo::Result<void> plot() const;
 
  private:
-  Report(std::string folder, uint64_t steps, Log log)
+  Report(std::string folder, uint64_t steps, JsonLines log)
       : folder_(std::move(folder)), steps_(steps), log_(std::move(log)) {}
   std::string path(const char* name) const { return folder_ + "/" + name; }
 
   std::string folder_;
   uint64_t steps_;
-  Log log_;
+  JsonLines log_;
   std::vector<double> losses_;
   std::optional<double> held_out_loss_;
   std::chrono::steady_clock::time_point printed_{};

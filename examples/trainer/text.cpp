@@ -1,7 +1,6 @@
 #include "text.hpp"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <array>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "digest.hpp"
 #include "random.hpp"
 
 namespace trainer {
@@ -89,15 +89,6 @@ std::string generate_text(size_t size) {
     text += sentence + (random_below({7, stream::generated_text, draw++}, 4) == 0 ? ".\n" : ". ");
   }
   return text;
-}
-
-std::string sha256_of(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) return {};
-  std::string hex;
-  for (unsigned int i = 0; i < size; i++) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
 }
 
 rondo::Result<Text> load_text(const std::string& source) {

@@ -19,6 +19,4 @@ rondo::Result<Text> load_text(const std::string& source);
 /// About `size` bytes of simple sentences from a fixed grammar, the same on every machine.
 std::string generate_text(size_t size);
 
-std::string sha256_of(std::string_view bytes);
-
 }  // namespace trainer

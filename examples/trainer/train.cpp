@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "agree.hpp"
+#include "buffer.hpp"
 #include "corpus.hpp"
+#include "digest.hpp"
 #include "optimizer.hpp"
 #include "report.hpp"
 #include "sample.hpp"
@@ -19,11 +22,6 @@ using rondo::Communicator;
 using rondo::Result;
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
-
-template <class T>
-AllReduce<T> sum_over(Communicator& communicator) {
-  return [&communicator](std::span<T> data) { return communicator.all_reduce(data); };
-}
 
 // What a rank needs before the first step. Only rank 0 has a report.
 struct Prepared {
@@ -56,12 +54,16 @@ class Training {
         share_{communicator.rank(), communicator.world(), options.micro_batches, options.seed,
                options.sequences},
         model_(options.shape, gemm),
-        parameters_(initial_parameters<float>(options.shape, options.seed)),
-        gradient_(parameters_.size()),
-        adamw_(model_.map(), {.weight_decay = options.weight_decay}) {}
+        parameters_(model_.map().size()),
+        sum_(communicator),
+        gradient_(parameters_.span().size(), even_buckets(parameters_.span().size(), options.buckets)),
+        adamw_(model_.map(), {.weight_decay = options.weight_decay}) {
+    std::ranges::copy(initial_parameters<float>(options.shape, options.seed), parameters_.span().begin());
+  }
 
   std::string parameter_digest() const {
-    return sha256_of({reinterpret_cast<const char*>(parameters_.data()), parameters_.size() * sizeof(float)});
+    const auto bytes = std::as_bytes(parameters_.span());
+    return sha256_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   Result<Outcome> run(const std::atomic<int>& interrupt);
 
@@ -77,8 +79,9 @@ class Training {
   std::optional<Report>& report_;
   const Share share_;
   Model<float> model_;
-  std::vector<float> parameters_;
-  GradientBuffer<float> gradient_;
+  Buffer<float> parameters_;
+  CommunicatorSum<float> sum_;
+  StepGradient<float> gradient_;
   AdamW<float> adamw_;
 };
 
@@ -90,29 +93,29 @@ void Training::introduce() const {
                "was given.\n"
                "WARNING: learning from GENERATED SENTENCES instead, which are far easier to predict.\n");
   fmt::print("{} rank{}, {} parameters, {} tokens per step; text: {}, {} bytes, sha256 {}...\n",
-             communicator_.world(), communicator_.world() == 1 ? "" : "s", grouped(parameters_.size()),
+             communicator_.world(), communicator_.world() == 1 ? "" : "s", grouped(parameters_.span().size()),
              grouped(options_.sequences * uint64_t(options_.shape.context)), text.name,
              grouped(text.bytes.size()), text.sha256.substr(0, 12));
 }
 
 void Training::update(uint64_t number) {
   const LearningRate rate{options_.learning_rate, options_.warmup, options_.steps};
-  if (options_.clip > 0) clip(options_.clip, gradient_.gradient());
-  if (options_.optimizer == "sgd") return sgd_step<float>(rate.at(number), gradient_.gradient(), parameters_);
-  adamw_.step(rate.at(number), gradient_.gradient(), parameters_);
+  const std::span<float> gradient = gradient_.values(), parameters = parameters_.span();
+  if (options_.clip > 0) clip(options_.clip, gradient);
+  if (options_.optimizer == "sgd") return sgd_step<float>(rate.at(number), gradient, parameters);
+  adamw_.step(rate.at(number), gradient, parameters);
 }
 
 // True when the training shall stop here.
 Result<bool> Training::step(uint64_t number, bool stop) {
   const auto start = Clock::now();
-  const auto done = mean_gradient<float>(model_, parameters_, corpus_, share_, number, stop,
-                                         sum_over<float>(communicator_), gradient_);
+  const auto done =
+      mean_gradient<float>(model_, parameters_.span(), corpus_, share_, number, stop, sum_, gradient_);
   if (!done) return done.error();
-  const double tokens = gradient_.tokens();
   update(number);
   const Seconds took = Clock::now() - start;
   if (report_) {
-    auto written = report_->step({number + 1, done->loss, tokens / took.count(), done->communication / took});
+    auto written = report_->step({number + 1, done->loss, done->targets / took.count(), done->waited / took});
     if (!written) return written.error();
   }
   return done->stop;
@@ -136,21 +139,22 @@ Result<Outcome> Training::run(const std::atomic<int>& interrupt) {
 }
 
 Result<void> Training::finish(Seconds duration) {
-  const auto loss =
-      held_out_loss<float>(model_, parameters_, corpus_, share_, sum_over<double>(communicator_));
+  CommunicatorSum<double> sum(communicator_);
+  const auto loss = held_out_loss<float>(model_, parameters_.span(), corpus_, share_, sum);
   if (!loss) return loss.error();
   if (!report_) return {};
   const FinalLine line{*loss,
                        options_.steps,
                        communicator_.world(),
-                       parameters_.size(),
+                       parameters_.span().size(),
                        duration.count(),
                        corpus_.text().sha256,
                        std::string(communicator_.transport())};
   if (auto written = report_->final(line); !written) return written;
   if (auto drawn = report_->plot(); !drawn) return drawn;
   constexpr double temperature = 0.7;
-  return report_->sample(sample<float>(model_, parameters_, "\n", 600, temperature, options_.seed) + "\n");
+  return report_->sample(sample<float>(model_, parameters_.span(), "\n", 600, temperature, options_.seed) +
+                         "\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "corpus.hpp"
+#include "digest.hpp"
 #include "random.hpp"
 #include "step.hpp"
 #include "text.hpp"

@@ -174,7 +174,7 @@ TEST_CASE("cross entropy: gradient; a place without target counts for nothing") 
   const auto loss = [&] {
     Vector scratch = logits;
     const LossSum sum = cross_entropy(4, 7, targets.data(), scratch.data());
-    CHECK(sum.tokens == 3);
+    CHECK(sum.targets == 3);
     return sum.loss;
   };
   Vector dlogits = logits;
@@ -235,7 +235,7 @@ TEST_CASE("model: the whole gradient, with a place without target") {
   }
   Added gradient(parameters.size());
   const LossSum sum = model.loss_and_gradient(parameters, batch, std::span(gradient.values));
-  CHECK(sum.tokens == 11);
+  CHECK(sum.targets == 11);
   const auto loss = [&] { return model.loss(parameters, batch).loss; };
   CHECK(error_of(gradient.sum(), parameters, loss, 13) < tolerance);
   for (const Tensor& tensor : model.map().tensors()) {  // no tensor is hidden behind larger ones
@@ -270,7 +270,7 @@ TEST_CASE("model: at first every byte is about equally likely") {
   const auto parameters = initial_parameters<float>(shape, 1);
   const Batch batch{1, {72, 101, 108, 108, 111}, {101, 108, 108, 111, 33}};
   const LossSum sum = model.loss(parameters, batch);
-  CHECK(sum.loss / double(sum.tokens) == doctest::Approx(std::log(256.0)).epsilon(0.05));
+  CHECK(sum.loss / double(sum.targets) == doctest::Approx(std::log(256.0)).epsilon(0.05));
 }
 
 TEST_CASE("exponential: float within 2e-7 of the truth, clamped outside, NaN stays NaN") {

@@ -8,15 +8,6 @@
 
 using namespace trainer;
 
-namespace {
-
-template <class T>
-AllReduce<T> alone() {
-  return [](std::span<T>) { return rondo::Result<void>(); };
-}
-
-}  // namespace
-
 TEST_CASE("learning: 30 steps of a small model on generated text lower the held-out loss by two nats") {
   const ModelShape shape{1, 32, 2, 32};
   auto corpus = Corpus::create(Text{"generated", generate_text(60000), ""}, shape.context);
@@ -24,17 +15,18 @@ TEST_CASE("learning: 30 steps of a small model on generated text lower the held-
   const Share share{.sequences = 16};
   Model<float> model(shape, choose_gemm<float>().gemm);
   auto parameters = initial_parameters<float>(shape, 1);
-  GradientBuffer<float> gradient(parameters.size());
+  StepGradient<float> gradient(parameters.size(), even_buckets(parameters.size(), 3));
+  NoSum<float> sum;
+  NoSum<double> loss_sum;
   AdamW<float> adamw(model.map(), {});
-  const auto loss = [&] { return *held_out_loss<float>(model, parameters, *corpus, share, alone<double>()); };
+  const auto loss = [&] { return *held_out_loss<float>(model, parameters, *corpus, share, loss_sum); };
   const double before = loss();
   CHECK(before > 5.4);
   for (uint64_t step = 0; step < 30; step++) {
-    const auto done =
-        mean_gradient<float>(model, parameters, *corpus, share, step, false, alone<float>(), gradient);
+    const auto done = mean_gradient<float>(model, parameters, *corpus, share, step, false, sum, gradient);
     REQUIRE(done.ok());
-    CHECK(gradient.tokens() == 16 * 32);
-    adamw.step(0.02, gradient.gradient(), parameters);
+    CHECK(done->targets == 16 * 32);
+    adamw.step(0.02, gradient.values(), parameters);
   }
   CHECK(loss() < before - 2);
   const std::string text = sample<float>(model, parameters, "\n", 50, 0.7, 1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "agree.hpp"
@@ -43,23 +44,23 @@ int count(const std::string& text, const std::string& word) {
 TEST_CASE("log: the lines that others read") {
   const Folder folder;
   const std::string path = folder.path + "/log.jsonl";
-  auto log = Log::create(path);
+  auto log = JsonLines::create(path);
   REQUIRE(log.ok());
-  REQUIRE(log->write(StepLine{1, 5.5, 90000, 0.25}).ok());
+  REQUIRE(log->write(json_of(StepLine{1, 5.5, 90000, 0.25})).ok());
   CHECK(content(path) == "{\"step\":1,\"loss\":5.5,\"tokens_per_s\":90000.0,\"communication_share\":0.25}\n");
-  REQUIRE(log->write(FinalLine{1.75, 900, 4, 141056, 40.5, "ab", "shm"}).ok());
+  REQUIRE(log->write(json_of(FinalLine{1.75, 900, 4, 141056, 40.5, "ab", "shm"})).ok());
   CHECK(content(path).ends_with(
       "{\"final\":true,\"held_out_loss\":1.75,\"steps\":900,\"ranks\":4,\"parameters\":141056,"
       "\"seconds\":40.5,\"data_sha256\":\"ab\",\"transport\":\"shm\"}\n"));
 }
 
 TEST_CASE("log and report: what cannot be written is an error with the path and the reason") {
-  CHECK(Log::create("/nonexistent/log.jsonl").error().message ==
+  CHECK(JsonLines::create("/nonexistent/log.jsonl").error().message ==
         "cannot write /nonexistent/log.jsonl: No such file or directory");
   CHECK(Report::create("/dev/null/out", 1).error().message.find("/dev/null/out") != std::string::npos);
-  auto full = Log::create("/dev/full");
+  auto full = JsonLines::create("/dev/full");
   REQUIRE(full.ok());
-  CHECK(full->write(StepLine{1, 5.5, 1, 0}).error().message ==
+  CHECK(full->write(json_of(StepLine{1, 5.5, 1, 0})).error().message ==
         "cannot write /dev/full: No space left on device");
 }
 

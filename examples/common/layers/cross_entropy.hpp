@@ -1,6 +1,6 @@
 // loss = sum over rows of -ln softmax(logits)[target]; a row whose target is `no_target` counts for nothing.
 // Backward: dlogits = softmax(logits) - onehot(target), not divided by anything: whoever knows how many
-// tokens all ranks have together divides, once.
+// targets all ranks have together divides, once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr int32_t no_target = -1;
 /// What a batch adds to the mean: the sum of its losses and how many there were.
 struct LossSum {
   double loss = 0;
-  int64_t tokens = 0;
+  int64_t targets = 0;
 };
 
 /// Turns logits [rows, symbols] into dlogits where they stand.
@@ -28,7 +28,7 @@ LossSum cross_entropy(int rows, int symbols, const int32_t* targets, T* logits) 
     }
     const T right = logits[targets[row]];
     sum.loss += double(softmax(logits, symbols) - right);
-    sum.tokens++;
+    sum.targets++;
     logits[targets[row]] -= T(1);
   }
   return sum;

@@ -27,14 +27,15 @@ void linear_forward(Gemm<T> gemm, const LinearSize& size, const T* x, const T* w
        Matrix<T>(y, rows, outputs));
 }
 
-/// Overwrites dx, adds to dweight and dbias (null where there is no bias).
+/// Overwrites dx (null where nobody needs it), adds to dweight and dbias (null where there is no bias).
 template <class T>
 void linear_backward(Gemm<T> gemm, const LinearSize& size, const T* x, const T* weight, const T* dy, T* dx,
                      T* dweight, T* dbias) {
   const auto [rows, inputs, outputs] = size;
   const Matrix<const T> gradient(dy, rows, outputs);
-  gemm(T(1), gradient, Matrix<const T>(weight, inputs, outputs).transpose(), T(0),
-       Matrix<T>(dx, rows, inputs));
+  if (dx)
+    gemm(T(1), gradient, Matrix<const T>(weight, inputs, outputs).transpose(), T(0),
+         Matrix<T>(dx, rows, inputs));
   gemm(T(1), Matrix<const T>(x, rows, inputs).transpose(), gradient, T(1),
        Matrix<T>(dweight, inputs, outputs));
   if (!dbias) return;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "text.hpp"
+#include "digest.hpp"
 
 namespace trainer {
 namespace {

@@ -14,7 +14,9 @@ struct Key {
 /// Streams other than the training steps, which use their own number.
 namespace stream {
 inline constexpr uint64_t initial_parameters = uint64_t(1) << 40, sample = initial_parameters + 1,
-                          generated_text = initial_parameters + 2;
+                          generated_text = initial_parameters + 2, generated_images = initial_parameters + 3;
+/// The first of as many as there are epochs.
+inline constexpr uint64_t epochs = uint64_t(1) << 41;
 }  // namespace stream
 
 /// The finaliser of splitmix64: a bijection in which every input bit reaches every output bit.

@@ -1,0 +1,19 @@
+#include "digest.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+
+namespace trainer {
+
+std::string sha256_of(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) return {};
+  std::string hex;
+  for (unsigned int i = 0; i < size; i++) hex += fmt::format("{:02x}", digest[i]);
+  return hex;
+}
+
+}  // namespace trainer
