@@ -78,7 +78,8 @@ Progress Engine::rest() {
   }
   fabric_.arm(true);
   armed_ = true;
-  if (execution_.pass() || failure_.is_set()) return Progress::moved;
+  // What a peer gave back just before the links were armed moves nothing, but may have been all that was missing.
+  if (execution_.pass() || execution_.done() || failure_.is_set()) return Progress::moved;
   publish();
   return Progress::asleep;
 }

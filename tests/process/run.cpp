@@ -107,17 +107,18 @@ TEST_CASE("run: the first failure decides the code and has the last word") {
 
 TEST_CASE("run: of several that the launcher finds dead together, the first is named") {
   // Rank 3 stops the launcher and ends; the others end when they have seen that; then the launcher goes on.
-  // One that looks at its ranks in their own order would blame rank 0.
+  // One that looks at its ranks in their own order would blame rank 0. It is stopped when it has surely begun
+  // to watch them all.
   char directory[] = "/tmp/rondo-test-XXXXXX";
   REQUIRE(::mkdtemp(directory));
   const std::string pid = std::string(directory) + "/pid";
-  const auto ended =
-      clean_run(run_line({"-n", "4"},
-                         "if test $RANK = 3; then kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & echo $$ "
-                         ">$PID_FILE; exit 33; fi; "
-                         "until test -s $PID_FILE; do sleep 0.01; done; dead=/proc/$(cat $PID_FILE)/stat; "
-                         "while test -e $dead && ! grep -q ') Z' $dead; do sleep 0.01; done; exit 1"),
-                {"PID_FILE=" + pid});
+  const auto ended = clean_run(
+      run_line({"-n", "4"},
+               "if test $RANK = 3; then sleep 0.5; kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & echo $$ "
+               ">$PID_FILE; exit 33; fi; "
+               "until test -s $PID_FILE; do sleep 0.01; done; dead=/proc/$(cat $PID_FILE)/stat; "
+               "while test -e $dead && ! grep -q ') Z' $dead; do sleep 0.01; done; exit 1"),
+      {"PID_FILE=" + pid});
   CHECK(ended.code == 33);
   CHECK(last_line(ended.err) == "rondo run: rank 3 failed first: exit 33");
   ::unlink(pid.c_str());
