@@ -65,7 +65,8 @@ Progress Engine::advance() {
   return rest();
 }
 
-// Nothing moved. The links are armed before the sleep and tried once more after that.
+// Nothing moved. The links are armed before the sleep and tried once more after that. The last release of what
+// was sent may have been seen between two passes, where the links were asked whether they are well.
 Progress Engine::rest() {
   switch (waiter_.idle(deadline_)) {
     case Waiter::Next::late:
@@ -77,7 +78,7 @@ Progress Engine::rest() {
   }
   fabric_.arm(true);
   armed_ = true;
-  if (execution_.pass() || failure_.is_set()) return Progress::moved;
+  if (execution_.pass() || execution_.done() || failure_.is_set()) return Progress::moved;
   publish();
   return Progress::asleep;
 }
