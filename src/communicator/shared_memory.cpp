@@ -34,7 +34,8 @@ void SharedMemory::end(bool shared) noexcept {
   if (shared) {
     mine_->close_descriptor();
     post_.borrower = std::make_shared<shm::Borrower>(mine_);
-    const auto lender = std::make_shared<shm::Lender>(mine_, std::move(*sender_));
+    const auto lender =
+        std::make_shared<shm::Lender>(mine_, std::move(*sender_), shm::worth_referring(mine_->place().world));
     fabric_ = std::make_unique<shm::ShmFabric>(mine_, bell_, shm::Loans{lender, post_.borrower});
     for (const auto& peer : peers_) {
       if (!peer) continue;

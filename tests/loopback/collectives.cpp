@@ -216,7 +216,7 @@ TEST_CASE("collectives over shared memory from and to memory that is lent") {
 TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent") {
   const uint64_t count = (1 << 20) + 1;
   for (const uint32_t n : {2u, 3u, 8u}) {
-    World world = World::over_lent_shm(n, {}, shm::worth_referring);
+    World world = World::over_lent_shm(n, {}, 4096);
     std::vector<Case> cases;
     for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
       for (const bool in_place : {true, false}) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 
@@ -259,6 +260,48 @@ TEST_CASE("lending: a slot that refers to memory that is not there breaks the li
     CHECK(rx.peek(64, 1).bytes == 0);
     CHECK(rx.poll() == LinkState::failed);
   }
+}
+
+TEST_CASE("lending: strangers who flood the mailboxes, with memory of their own, disturb nobody") {
+  const auto mailboxes = [] {
+    std::vector<shm::RandomName> names;
+    std::ifstream list("/proc/net/unix");
+    for (std::string line; std::getline(list, line);) {
+      const size_t at = line.find("@rondo-post-");
+      if (at == line.npos) continue;
+      const std::string digits = line.substr(at + 12);
+      for (size_t i = 0; i < 16 && digits.size() == 32; i++) {
+        if (i == 0) names.emplace_back();
+        names.back()[i] = std::byte(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+      }
+    }
+    return names;
+  };
+  const auto others = mailboxes();
+  on_ranks(2, [&](Communicator& comm) {
+    std::atomic<bool> over{false};
+    std::atomic<uint64_t> letters{0};
+    std::thread stranger([&] {
+      const auto sender = shm::Sender::make();
+      const auto region = shm::Region::make(4 << 20);
+      const auto names = mailboxes();
+      const shm::Offer offer{{}, 1, 4 << 20, 1 - comm.rank(), 0};
+      while (!over)
+        for (const auto& name : names)
+          if (std::ranges::find(others, name) == others.end())
+            letters += sender->send(name, std::as_bytes(std::span(&offer, 1)), (*region)->descriptor());
+    });
+    Memory memory = some(4 << 20);
+    const auto data = memory.span<int32_t>();
+    for (int i = 0; i < 20; i++) {
+      std::ranges::fill(data, int32_t(comm.rank()) + i);
+      CHECK(comm.all_reduce(data).ok());
+      CHECK(std::ranges::all_of(data, [&](int32_t value) { return value == 2 * i + 1; }));
+    }
+    over = true;
+    stranger.join();
+    CHECK(letters > 0);
+  });
 }
 
 TEST_CASE("lending: hundreds of pieces made and freed between calls of several communicators") {

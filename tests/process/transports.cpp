@@ -96,17 +96,41 @@ TEST_CASE("transports: on one machine auto means shm, and the JSON says what was
   CHECK(bench_json({"-n", "1"})["transport"] == "local");
 }
 
-TEST_CASE("transports: every operation is right over both") {
+TEST_CASE("transports: every operation is right over both, with private and with allocated memory") {
   for (const std::string transport : {"tcp", "shm"})
-    for (const std::string operation :
-         {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}) {
-      CAPTURE(transport);
-      CAPTURE(operation);
-      const auto ended = run({RONDO_EXE, "bench", operation, "-n", "5", "--transport", transport, "-b", "4",
-                              "-e", "3M", "-f", "37", "--iterations", "3"},
-                             {}, 60);
-      CHECK(ended.code == 0);
-    }
+    for (const std::string memory : {"private", "allocated"})
+      for (const std::string operation :
+           {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}) {
+        CAPTURE(transport);
+        CAPTURE(memory);
+        CAPTURE(operation);
+        const auto ended = run({RONDO_EXE, "bench", operation, "-n", "5", "--transport", transport,
+                                "--memory", memory, "-b", "4", "-e", "3M", "-f", "37", "--iterations", "3"},
+                               {}, 60);
+        CHECK(ended.code == 0);
+        CHECK(has(ended.out, fmt::format("5 ranks over {}, {} memory", transport, memory)));
+      }
+}
+
+TEST_CASE("transports: the JSON of the bench says which memory") {
+  const auto json = bench_json({"-n", "4", "--memory", "allocated", "-b", "4", "--type", "bf16"});
+  CHECK(json["memory"] == "allocated");
+  CHECK(json["rows"].size() == 8);
+  for (const auto& row : json["rows"]) CHECK(row["wrong"] == 0);
+  CHECK(bench_json({"-n", "1", "--memory", "allocated"})["memory"] == "allocated");
+  CHECK(bench_json({"-n", "2"})["memory"] == "private");
+}
+
+TEST_CASE("transports: flipping one element of allocated memory is seen") {
+  const auto ended = run({RONDO_EXE, "bench", "all_reduce", "-n", "3", "--memory", "allocated", "-b", "1M",
+                          "-e", "1M", "--iterations", "3", "--inject-wrong"});
+  CHECK(ended.code == 1);
+}
+
+TEST_CASE("transports: 64 descriptors are enough for ranks with allocated memory") {
+  const auto ended = run(
+      ranks(8, "ulimit -n 64 && exec " + bench + " --memory allocated -b 1M -e 1M --iterations 5"), {}, 60);
+  CHECK_MESSAGE(ended.code == 0, ended.err);
 }
 
 TEST_CASE("transports: with the same algorithm the trainers' losses are the same bits over tcp and shm") {
@@ -124,11 +148,14 @@ TEST_CASE("transports: with the same algorithm the trainers' losses are the same
 }
 
 TEST_CASE("transports: 64 ranks share memory") {
-  const auto ended = run({RONDO_EXE, "bench", "all_reduce", "-n", "64", "--transport", "shm", "-b", "1000",
-                          "-e", "64K", "-f", "60", "--iterations", "2", "--warmup", "0"},
-                         {}, 60);
-  CHECK_MESSAGE(ended.code == 0, ended.err);
-  CHECK(has(ended.out, "64 ranks over shm"));
+  for (const std::string memory : {"private", "allocated"}) {
+    const auto ended =
+        run({RONDO_EXE, "bench", "all_reduce", "-n", "64", "--transport", "shm", "--memory", memory, "-b",
+             "1000", "-e", "600K", "-f", "600", "--iterations", "2", "--warmup", "0"},
+            {}, 60);
+    CHECK_MESSAGE(ended.code == 0, ended.err);
+    CHECK(has(ended.out, "64 ranks over shm"));
+  }
 }
 
 TEST_CASE("transports: 64 descriptors are enough for each of 32 ranks that share memory") {
@@ -198,7 +225,8 @@ TEST_CASE("transports: jobs over shm that are killed whole leave nothing behind"
   const auto before = shared_places();
   for (int i = 0; i < 10; ++i) {
     Command command({RONDO_EXE, "run", "-n", "4", "--", RONDO_EXE, "bench", "all_reduce", "--transport",
-                     "shm", "-b", "1M", "-e", "1M", "--iterations", "100000000"});
+                     "shm", "--memory", i % 3 == 0 ? "allocated" : "private", "-b", "1M", "-e", "1M",
+                     "--iterations", "100000000"});
     if (i % 2 == 0)
       REQUIRE(command.wait_for_output("4 ranks over shm"));
     else

@@ -1,8 +1,14 @@
 #include <algorithm>
+#include <thread>
 
 #include "transport/shm/lending.hpp"
 
 namespace rondo::shm {
+
+size_t worth_referring(uint32_t world) noexcept {
+  // Measured with 2, 4 and 8 ranks on 2 cores.
+  return world <= std::thread::hardware_concurrency() ? 48 << 10 : 4 << 10;
+}
 
 Lender::Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth)
     : mine_(std::move(mine)), sender_(std::move(sender)), worth_(worth) {}

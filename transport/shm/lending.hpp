@@ -41,14 +41,15 @@ struct Offer {
 };
 static_assert(sizeof(Offer) == 40);
 
-/// What is sent in smaller pieces is copied: that is faster than to wait for its release.
-inline constexpr size_t worth_referring = 4096;
+/// What is sent in pieces of fewer bytes is copied. That takes the writer's time; a reference makes it wait for
+/// the reader, which costs nothing where ranks outnumber the cores and wait for each other anyway.
+size_t worth_referring(uint32_t world) noexcept;
 
 /// What this rank lends. Any thread.
 class Lender final : public Region::Lending, public std::enable_shared_from_this<Lender> {
  public:
-  Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth = worth_referring);
-  /// The smallest source that is to be referred to, in bytes.
+  /// `worth`: the smallest source that is to be referred to, in bytes.
+  Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth);
   size_t worth() const noexcept { return worth_; }
   /// Before all else, for every peer.
   void add(std::shared_ptr<const Area> peer);
