@@ -60,16 +60,17 @@ struct Header {
   alignas(64) std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
 };
 
-/// How far the owner has read a stream of slots of one peer.
+/// How far the owner has read a stream of slots of one peer. What is looked at all the time and seldom written
+/// has a cache line of its own.
 struct Reading {
-  std::atomic<uint64_t> released;  // slots that it has done with
-  std::atomic<uint32_t> closed;    // it reads no more
+  alignas(64) std::atomic<uint64_t> released;  // slots that it has done with
+  alignas(64) std::atomic<uint32_t> closed;    // it reads no more
 };
 struct Row {
-  alignas(64) Reading link;            // of what the peer sends to the owner
-  std::atomic<uint32_t> closed;        // the owner writes no more into the slots of this row
-  alignas(64) Reading of_publication;  // of what the peer publishes
-  std::atomic<uint64_t> mapped;        // what the peer lends is mapped here, up to this number
+  Reading link;                              // of what the peer sends to the owner
+  Reading of_publication;                    // of what the peer publishes
+  alignas(64) std::atomic<uint32_t> closed;  // the owner writes no more into the slots of this row
+  std::atomic<uint64_t> mapped;              // what the peer lends is mapped here, up to this number
 };
 
 inline constexpr size_t small_bytes = 48, small_with_region = small_bytes - sizeof(uint64_t);
@@ -82,7 +83,7 @@ struct alignas(64) Slot {
   std::byte* large_data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   std::byte* offset_data() noexcept { return data + small_with_region; }
 };
-static_assert(sizeof(Slot) == 64 && sizeof(Row) == 128 && sizeof(Header) == 192);
+static_assert(sizeof(Slot) == 64 && sizeof(Row) == 320 && sizeof(Header) == 192);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
 /// A mapping of an area: writable for its owner, read-only for its peers.
