@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rondo against other libraries: all-reduce of f32 in place, interleaved.
 
-  benchmarks/peers/compare.py tcp [--ranks 2,4,8] [--sizes 64K,1M,8M,64M] [--rounds 5]
+  benchmarks/peers/compare.py tcp|shm [--ranks 2,4,8] [--sizes 64K,1M,8M,64M] [--rounds 5]
 
 Every round runs every library once, one after another, so that a machine whose speed drifts treats all alike. A figure is the
 median over rounds; the ratio is Rondo's median over the best peer's. Debian packages: libgloo-dev libopenmpi-dev
