@@ -28,6 +28,10 @@ def in_bytes(size):
     return int(size[:-1]) << units[size[-1]] if size[-1] in units else int(size)
 
 
+def in_us(time):
+    return f"{time:.2f}" if time < 10 else f"{time:.0f}"
+
+
 def in_words(size):
     return next(f"{size >> shift} {unit}" for unit, shift in (("MiB", 20), ("KiB", 10), ("B", 0)) if size >> shift)
 
@@ -105,8 +109,8 @@ def main():
             median = {name: statistics.median(row[size]) for name, row in times.items()}
             best = min(median[name] for name in peers)
             bus = size / median["Rondo"] * 1e-3 * 2 * (int(ranks) - 1) / int(ranks)
-            print(f"| {ranks} | {in_words(size)} | {median['Rondo']:.0f} | "
-                  + " | ".join(f"{median[name]:.0f}" for name in peers)
+            print(f"| {ranks} | {in_words(size)} | {in_us(median['Rondo'])} | "
+                  + " | ".join(in_us(median[name]) for name in peers)
                   + f" | {bus:.2f} | {median['Rondo'] / best:.2f} |", flush=True)
 
 
