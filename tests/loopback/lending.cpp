@@ -8,6 +8,7 @@
 
 #include "lent.hpp"
 #include "ranks.hpp"
+#include "world.hpp"
 
 namespace rondo::test {
 namespace {
@@ -260,6 +261,31 @@ TEST_CASE("lending: a slot that refers to memory that is not there breaks the li
     CHECK(rx.peek(64, 1).bytes == 0);
     CHECK(rx.poll() == LinkState::failed);
   }
+}
+
+TEST_CASE("lending: an operation does not end before what it refers to is released; its time-out says so") {
+  World world = World::over_lent_shm(2, {}, 4096);
+  const auto broadcast = [&](Rank rank, engine::Engine& engine, TimePoint deadline) {
+    std::byte* const at = world.buffer(rank, 0).data();
+    return engine.run({.operation = schedule::Operation::broadcast,
+                       .algorithm = schedule::Algorithm::direct,
+                       .type = DataType::u8,
+                       .reduction = Reduction::sum,
+                       .count = 20'000,
+                       .root = 0,
+                       .input = at,
+                       .output = at},
+                      deadline);
+  };
+  const TimePoint patience = soon();
+  while (world.bytes_referred() == 0 && Clock::now() < patience)
+    world.run([&](Rank rank, engine::Engine& engine) { CHECK(broadcast(rank, engine, soon()).ok()); });
+  CHECK(world.bytes_referred() > 0);
+  // Copies of so few bytes would be in the slots, and rank 0 through.
+  const auto alone = broadcast(0, world.engine(0), deadline_after(milliseconds(100)));
+  REQUIRE_FALSE(alone.ok());
+  CHECK(alone.error().code == ErrorCode::timeout);
+  CHECK(alone.error().message.find("not all ranks have taken what this rank publishes") != std::string::npos);
 }
 
 TEST_CASE("lending: strangers who flood the mailboxes, with memory of their own, disturb nobody") {
