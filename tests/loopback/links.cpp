@@ -1,6 +1,7 @@
 // One suite over every kind of link.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <random>
 
 #include "transport/shm/fabric.hpp"
@@ -271,8 +272,18 @@ TEST_CASE("links: what is committed before poll is one block, small pieces besid
 TEST_CASE(
     "links: a publication ends for its writer when a reader closes, for its readers when the writer does") {
   const auto fabrics = shm_fabrics(3, {.slot_bytes = 1024, .slots = 4});
+  std::array<std::byte, 8> bytes{};
+  CHECK(fabrics[0]->publication()->send({bytes.data(), bytes.size()}) == bytes.size());
   CHECK(fabrics[0]->publication()->poll() == LinkState::open);
   CHECK(fabrics[2]->publication_of(0)->poll() == LinkState::open);
+  SUBCASE("not a reader that has taken all, while another one still reads") {
+    CHECK(fabrics[1]->publication_of(0)->receive(bytes) == bytes.size());
+    fabrics[1]->publication_of(0)->close();
+    CHECK(fabrics[0]->publication()->poll() == LinkState::open);
+    CHECK(fabrics[0]->publication()->send({bytes.data(), bytes.size()}) == bytes.size());
+    fabrics[0]->publication()->poll();
+    CHECK(fabrics[0]->publication()->poll() == LinkState::closed);
+  }
   SUBCASE("a reader") {
     fabrics[1]->publication_of(0)->close();
     CHECK(fabrics[0]->publication()->poll() == LinkState::closed);

@@ -71,10 +71,14 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
       lent_(std::move(lender), mapped_words(readers_)),
       references_(caps_.slots) {}
 
+// A rank that has taken all that was published may leave while others still read.
 bool ShmTx::closed() const noexcept {
   if (mine_.row(row_).closed.load(in_order) != 0) return true;
-  return std::ranges::any_of(readers_,
-                             [](const Reader& reader) { return reader.reading->closed.load(in_order) != 0; });
+  const bool publication = row_ == mine_.place().rank;
+  return std::ranges::any_of(readers_, [&](const Reader& reader) {
+    if (reader.reading->closed.load(in_order) == 0) return false;
+    return !publication || reader.reading->released.load(in_order) < next_;
+  });
 }
 
 LinkState ShmTx::poll() noexcept {
