@@ -12,6 +12,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -37,7 +38,7 @@ Result<milliseconds> seconds(const Setting& setting) {
   return milliseconds(std::llround(number * 1000));
 }
 
-Result<void> one_of(const Setting& setting, std::initializer_list<std::string_view> allowed) {
+Result<void> one_of(const Setting& setting, std::span<const std::string_view> allowed) {
   std::string list;
   for (const auto word : allowed) {
     if (setting.value == word) return {};
@@ -90,11 +91,8 @@ Result<Options> checked(Options options, const Sources& from) {
   }
   if (options.transport.empty()) options.transport = "auto";
   if (options.algorithm.empty()) options.algorithm = "auto";
-  if (auto ok = one_of({from.transport, options.transport}, {"auto", "tcp", "shm"}); !ok) return ok.error();
-  if (auto ok = one_of({from.algorithm, options.algorithm},
-                       {"auto", "ring", "direct", "one_shot", "dissemination"});
-      !ok)
-    return ok.error();
+  if (auto ok = one_of({from.transport, options.transport}, transport_names); !ok) return ok.error();
+  if (auto ok = one_of({from.algorithm, options.algorithm}, algorithm_names); !ok) return ok.error();
   if (auto ports = parse_ports(options.ports); !ports)
     return invalid({from.ports, options.ports}, ports.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;

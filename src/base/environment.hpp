@@ -1,8 +1,10 @@
 // The only reader of the environment.
 #pragma once
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "rondo/options.hpp"
@@ -13,6 +15,11 @@ namespace rondo {
 /// Looks a variable up; an empty value counts as absent. Tests pass their own.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
+
+/// What RONDO_TRANSPORT and RONDO_ALGORITHM may be.
+inline constexpr std::array<std::string_view, 3> transport_names{"auto", "tcp", "shm"};
+inline constexpr std::array<std::string_view, 5> algorithm_names{"auto", "ring", "direct", "one_shot",
+                                                                 "dissemination"};
 
 /// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument,
 /// naming the variable, its value and what it may be.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "bootstrap/membership.hpp"
 #include "bootstrap/person.hpp"
 

@@ -1,12 +1,11 @@
 #include "bootstrap/exchange.hpp"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <asio/post.hpp>
 #include <cerrno>
-#include <cstring>
 
+#include "base/passing.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/star.hpp"
 
@@ -20,44 +19,16 @@ constexpr milliseconds dial_pause{20};
 enum class Word : uint8_t { memory = 1, attached = 2, checked = 3, refused = 4 };
 
 bool say(int socket, Word word, int descriptor = -1) noexcept {
-  iovec data{&word, sizeof word};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == ssize_t(sizeof word);
+  return send_message(socket, std::as_bytes(std::span(&word, 1)), descriptor);
 }
 
 // The next word and what came with it. Nothing: none is there yet, or (errno is 0) the peer has closed.
 std::optional<std::pair<Word, Descriptor>> hear(int socket) noexcept {
   Word word{};
-  iovec data{&word, sizeof word};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
   errno = 0;
-  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != ssize_t(sizeof word))
-    return std::nullopt;
-  Descriptor descriptor;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    descriptor = Descriptor(fd);
-  }
-  return std::pair(word, std::move(descriptor));
+  auto received = receive_message(socket, std::as_writable_bytes(std::span(&word, 1)));
+  if (received.bytes != ssize_t(sizeof word)) return std::nullopt;
+  return std::pair(word, std::move(received.descriptor));
 }
 
 }  // namespace

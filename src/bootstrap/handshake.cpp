@@ -4,11 +4,11 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 
 #include <cassert>
-#include <cerrno>
 #include <cstdlib>
+
+#include "base/random.hpp"
 
 namespace rondo::bootstrap {
 namespace {
@@ -64,22 +64,6 @@ std::string which_secrets(bool mine, bool theirs) {
 }  // namespace
 
 std::string_view build_version() noexcept { return RONDO_VERSION; }
-
-void fill_random(std::span<std::byte> bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (count > 0)
-      bytes = bytes.subspan(size_t(count));
-    else if (errno != EINTR)
-      std::abort();  // without randomness there is no handshake worth having
-  }
-}
-
-uint64_t random_number() noexcept {
-  uint64_t number = 0;
-  fill_random(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
 
 DiallingSide::DiallingSide(const Credentials& credentials, Purpose purpose, const Claim& claim)
     : credentials_(credentials), purpose_(purpose), claim_(claim), hello_(make_hello(credentials, purpose)) {}

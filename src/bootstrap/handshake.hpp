@@ -69,8 +69,4 @@ class AcceptingSide {
   Bytes hello_, their_hello_;
 };
 
-/// From the kernel; never fails on the systems Rondo runs on (asserted).
-void fill_random(std::span<std::byte> bytes) noexcept;
-uint64_t random_number() noexcept;
-
 }  // namespace rondo::bootstrap

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bootstrap/handshake.hpp"
+#include "base/random.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/socket.hpp"
 #include "bootstrap/star.hpp"

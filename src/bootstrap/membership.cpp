@@ -6,6 +6,7 @@
 #include <asio/post.hpp>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "bootstrap/person.hpp"
 
 namespace rondo::bootstrap {

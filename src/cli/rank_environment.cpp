@@ -6,7 +6,8 @@
 #include <array>
 #include <map>
 
-#include "bootstrap/handshake.hpp"
+#include "base/random.hpp"
+#include "bootstrap/bytes.hpp"
 #include "bootstrap/socket.hpp"
 
 namespace rondo::cli {
@@ -14,7 +15,7 @@ namespace {
 
 std::string random_hex(size_t bytes) {
   bootstrap::Bytes random(bytes);
-  bootstrap::fill_random(random);
+  fill_random(random);
   std::string text;
   for (const std::byte byte : random) text += fmt::format("{:02x}", uint8_t(byte));
   return text;

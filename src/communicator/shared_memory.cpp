@@ -10,8 +10,7 @@ Result<int> SharedMemory::begin(Rank rank, uint32_t world, uint64_t epoch) noexc
   auto sender = shm::Sender::make();
   if (!sender) return sender.error();
   shm::Addresses at{(*bell)->name(), mailbox->name};
-  if (!shm::make_random(at.key))
-    return Error{ErrorCode::system, "the kernel gives no random bytes for shared memory"};
+  fill_random(at.key);
   auto area = shm::Area::make({epoch, rank, world}, shm::Sizes::for_world(world), at);
   if (!area) return area.error();
   bell_ = std::move(*bell);

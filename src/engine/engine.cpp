@@ -63,6 +63,8 @@ Progress Engine::advance() {
     return Progress::moved;
   }
   if (auto error = execution_.failure()) return end(std::move(error));
+  // The links, asked whether they are well, may have found the last release, which moves nothing.
+  if (execution_.done()) return end(std::nullopt);
   return rest();
 }
 
@@ -78,8 +80,7 @@ Progress Engine::rest() {
   }
   fabric_.arm(true);
   armed_ = true;
-  // What a peer gave back just before the links were armed moves nothing, but may have been all that was missing.
-  if (execution_.pass() || execution_.done() || failure_.is_set()) return Progress::moved;
+  if (execution_.pass() || failure_.is_set()) return Progress::moved;
   publish();
   return Progress::asleep;
 }
@@ -111,14 +112,13 @@ const Program& Engine::program_for(const Call& call) {
   if (found != programs_.end()) return found->second;
   const schedule::Schedule* schedule = schedule::find(call.operation, *call.algorithm);
   assert(schedule != nullptr);
-  const auto publications =
-      fabric_.publication() != nullptr ? schedule::Publications::yes : schedule::Publications::no;
+  const auto publications = publishes() ? schedule::Publications::yes : schedule::Publications::no;
   const schedule::Shape shape{.world = place_.world, .root = call.root};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 
 schedule::Algorithm Engine::choose(const Call& call) {
-  const Situation situation{place_.world, fabric_.publication() != nullptr};
+  const Situation situation{place_.world, publishes()};
   for (const auto& wanted : {call.algorithm, place_.algorithm})
     if (wanted && schedule::find(call.operation, *wanted) != nullptr) return *wanted;
   return select(call, situation);
@@ -128,7 +128,7 @@ schedule::Algorithm Engine::choose(const Call& call) {
 // (schedule/verify.hpp).
 uint64_t Engine::window_for(const Program& program, const Call& call) {
   // A window of shared memory should still be in cache when its last reader comes (docs/benchmarks.md).
-  uint64_t bytes = fabric_.publication() != nullptr ? 64 << 10 : 1 << 20;
+  uint64_t bytes = publishes() ? 64 << 10 : 1 << 20;
   for (const LinkQueue& link : program.links) {
     const Tx& tx = link.published ? *fabric_.publication() : *links_.pairs[link.peer].tx;
     const LinkCaps& caps = tx.caps();

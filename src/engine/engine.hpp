@@ -43,6 +43,7 @@ class Engine {
   const Program& program_for(const Call& call);
   uint64_t window_for(const Program& program, const Call& call);
   schedule::Algorithm choose(const Call& call);
+  bool publishes() const noexcept { return fabric_.publication() != nullptr; }
   Result<bool> open_links();
   std::optional<Progress> start();
   Progress rest();

@@ -18,7 +18,10 @@ std::optional<Error> Execution::failure() const {
     const auto& queue = program_->links[i];
     if (!is_pending(i)) continue;
     const LinkState state = queue.sends ? link.peer->tx->poll() : link.peer->rx->poll();
-    if (state == LinkState::open) continue;
+    // A peer may leave when it has released the last of what was sent, which the poll has found out.
+    if (state == LinkState::open || !is_pending(i)) continue;
+    if (queue.sends && queue.published)
+      return Error{ErrorCode::peer_lost, "a rank closed its end of what this one publishes"};
     return Error{ErrorCode::peer_lost,
                  fmt::format("rank {} {} in the middle of the operation", queue.peer,
                              state == LinkState::closed ? "closed its connection" : "dropped its connection"),

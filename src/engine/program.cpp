@@ -43,7 +43,6 @@ class Lowering {
     if (is_local(action.kind)) program_.local.push_back(index);
     op.producer = writer_of(op.source, op.source_chunk);
     if (op.kind == ActionKind::reduce) op.target_producer = writer_of(op.target, op.chunk);
-    program_.staged |= op.kind == ActionKind::recv_reduce_send;
     program_.accumulates |= op.source == Buffer::accumulator || op.target == Buffer::accumulator;
     program_.ops.push_back(op);
     if (op.target != Buffer::none) writers_[{op.target, op.chunk}] = index;

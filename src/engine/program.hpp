@@ -33,7 +33,6 @@ struct Program {
   std::vector<uint32_t> local;  // copies and reductions, in order
   std::vector<uint32_t> fans;   // a link for every rank of the world, `none` in this rank's own place
   uint32_t chunks = 0;
-  bool staged = false;       // some op produces into a link's own memory, so windows must be bounded
   bool accumulates = false;  // needs accumulator memory
 };
 

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/cores.hpp"
+
 namespace rondo::engine {
 
 using std::chrono::microseconds;
@@ -29,9 +31,7 @@ bool yields_to_nobody() {
 }  // namespace
 
 Waiter::Budget Waiter::budget_for(uint32_t ranks_here) {
-  cpu_set_t cpus;
-  const int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  const bool crowded = int64_t(ranks_here) > cores;
+  const bool crowded = int64_t(ranks_here) > usable_cores();
   return {.spin = microseconds(crowded ? 0 : 2),
           .yield = microseconds(crowded && yields_to_nobody() ? 50 : 600)};
 }

@@ -124,6 +124,8 @@ nlohmann::ordered_json json_of(Rank rank, uint32_t index, const Step& step) {
   json["target"] = name_of(step.target);
   json["wide"] = bool(step.flags & flag::wide);
   json["finish"] = bool(step.flags & flag::finish);
+  json["fan"] = bool(step.flags & flag::fan);
+  json["published"] = bool(step.flags & flag::published);
   return json;
 }
 

@@ -145,9 +145,7 @@ class Joining {
     uint32_t& id = links_[(size_t(from) * world_ + to) * 2 + published];
     if (id == nobody) {
       id = uint32_t(program_.links.size());
-      program_.links.push_back({from, to, published, {}, {}});
-      program_.ranks[from].tx.push_back(id);
-      program_.ranks[to].rx.push_back(id);
+      program_.links.push_back({from, to, {}, {}});
     }
     return id;
   }
@@ -171,7 +169,6 @@ class Joining {
       program_.links[link].sends.push_back(t);
     }
     task.last_tx = uint32_t(mine.ports.size());
-    if (task.first_rx == task.last_tx) mine.local.push_back(t);
   }
 
   static void meet(Port& port, std::vector<size_t>& met, const std::vector<uint32_t>& others) {

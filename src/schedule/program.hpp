@@ -72,7 +72,6 @@ struct Port {
 
 struct Link {
   Rank from, to;
-  bool published;
   std::vector<uint32_t> sends, receives;  // tasks of either end in the order of the link
 };
 
@@ -80,7 +79,6 @@ struct RankProgram {
   std::vector<Task> tasks;
   std::vector<Wait> waits;
   std::vector<Port> ports;
-  std::vector<uint32_t> rx, tx, local;  // links; and the tasks that use none
 
   std::span<const Wait> waits_of(const Task& task) const noexcept {
     return std::span(waits).subspan(task.first_wait, task.last_wait - task.first_wait);

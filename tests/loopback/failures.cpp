@@ -4,7 +4,6 @@
 #include <array>
 #include <thread>
 
-#include "engine/selection.hpp"
 #include "world.hpp"
 
 namespace rondo::test {
@@ -39,6 +38,35 @@ std::vector<Outcome> run_calls(World& world, milliseconds timeout,
   });
   return outcomes;
 }
+
+// A peer that takes all that is sent, and at one poll is found to have released it and left.
+class Leaving final : public Fabric, Tx, Rx {
+ public:
+  explicit Leaving(int at) : at_(at) {}
+  Result<Pair> open(Rank, Lane) noexcept override { return Pair{this, this}; }
+  void arm(bool) noexcept override {}
+  void close() noexcept override {}
+
+ private:
+  const LinkCaps& caps() const noexcept override { return caps_; }
+  LinkState poll() noexcept override {
+    left_ = left_ || ++polls_ == at_;
+    return left_ ? LinkState::closed : LinkState::open;
+  }
+  int descriptor() const noexcept override { return -1; }
+  std::span<std::byte> acquire(size_t) noexcept override { return {}; }
+  void commit(size_t) noexcept override {}
+  size_t send(View source) noexcept override { return sent_ += source.bytes, source.bytes; }
+  uint64_t completed() const noexcept override { return left_ ? sent_ : 0; }
+  View peek(size_t, size_t) noexcept override { return {}; }
+  void release(size_t) noexcept override {}
+  size_t receive(std::span<std::byte>) noexcept override { return 0; }
+
+  LinkCaps caps_{.slot_bytes = 4096, .slots = 4};
+  int at_, polls_ = 0;
+  bool left_ = false;
+  uint64_t sent_ = 0;
+};
 
 }  // namespace
 
@@ -202,6 +230,26 @@ TEST_CASE("the error word ends a call that sleeps") {
   CHECK(result.error().code == ErrorCode::peer_lost);
   CHECK(result.error().peer == 7u);
   CHECK(Clock::now() - began < milliseconds(1000));
+}
+
+TEST_CASE("failures: a peer may leave as soon as it has released what was sent, whenever that is seen") {
+  for (int at = 2; at <= 6; at++) {
+    CAPTURE(at);
+    Leaving peer(at);
+    auto waiter = engine::Waiter::make({});
+    REQUIRE(waiter.ok());
+    const engine::Failure none;
+    engine::Engine engine({.rank = 0, .world = 2, .epoch = 1}, peer, **waiter, none);
+    std::vector<float> data(100);
+    auto* bytes = reinterpret_cast<std::byte*>(data.data());
+    const auto outcome = engine.run({.operation = Operation::broadcast,
+                                     .algorithm = schedule::Algorithm::ring,
+                                     .count = data.size(),
+                                     .input = bytes,
+                                     .output = bytes},
+                                    deadline_after(milliseconds(100)));
+    CHECK_MESSAGE(outcome.ok(), (outcome ? "" : outcome.error().message));
+  }
 }
 
 }  // namespace rondo::test

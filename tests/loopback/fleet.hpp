@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "base/random.hpp"
 #include "bootstrap/handshake.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
@@ -128,7 +129,7 @@ inline std::vector<Seat> join_all(uint32_t world, const std::string& root, doubl
   return join_all(options);
 }
 
-inline std::string unix_root() { return "unix:@rondo-test-" + std::to_string(bootstrap::random_number()); }
+inline std::string unix_root() { return "unix:@rondo-test-" + std::to_string(random_number()); }
 
 inline bool has_ipv6() {
   return bool(bootstrap::listen_on(bootstrap::tcp_address(asio::ip::address_v6::loopback(), 0)));
@@ -172,7 +173,7 @@ inline uint16_t free_port() {
   const asio::ip::address everywhere =
       has_ipv6() ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::address_v4::any();
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const auto port = uint16_t(15000 + bootstrap::random_number() % 15000);
+    const auto port = uint16_t(15000 + random_number() % 15000);
     if (bootstrap::listen_on(bootstrap::tcp_address(everywhere, port))) return port;
   }
   return 0;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.hpp"
 #include "rondo/memory.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/sealed.hpp"
@@ -24,7 +25,7 @@ class LentRanks {
       auto sender = shm::Sender::make();
       if (!mailbox || !sender) return;
       shm::Addresses at{{}, mailbox->name};
-      shm::make_random(at.key);
+      fill_random(at.key);
       auto area = shm::Area::make({42, rank, world}, sizes, at);
       if (!area) return;
       areas.push_back(std::make_shared<shm::Area>(std::move(*area)));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ranks.hpp"
+#include "tests/sanitized.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
@@ -23,14 +24,6 @@ struct Usage {
 };
 
 // A sanitizer keeps freed memory back for a while, so resident memory says nothing there.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
-
 // The allocator's arenas come and go with the threads that use them.
 constexpr size_t few_mappings = 40, some_KiB = sanitized ? 1 << 20 : 24 << 10;
 

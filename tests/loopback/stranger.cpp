@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 
+#include "base/random.hpp"
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
 #include "fleet.hpp"

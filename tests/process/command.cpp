@@ -14,7 +14,7 @@
 #include <memory>
 #include <sstream>
 
-#include "bootstrap/handshake.hpp"
+#include "base/random.hpp"
 
 namespace rondo::test {
 namespace {
@@ -53,7 +53,7 @@ bool append(const Descriptor& from, std::string& to) {
 }  // namespace
 
 Command::Command(const std::vector<std::string>& words, const std::vector<std::string>& environment)
-    : mark_("RONDO_TEST_MARK=" + std::to_string(bootstrap::random_number())), started_(now()) {
+    : mark_("RONDO_TEST_MARK=" + std::to_string(random_number())), started_(now()) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) return;
   pid_ = ::fork();

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "bootstrap/handshake.hpp"
+#include "base/random.hpp"
 #include "command.hpp"
 
 using namespace rondo::test;
@@ -71,7 +71,7 @@ TEST_CASE("process: a rank that never joins is named at the init timeout") {
 }
 
 TEST_CASE("process: torchrun's variables are enough on one machine") {
-  const std::string port = std::to_string(20000 + rondo::bootstrap::random_number() % 10000);
+  const std::string port = std::to_string(20000 + rondo::random_number() % 10000);
   const auto environment = [&](int rank) {
     return std::vector<std::string>{"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
                                     "MASTER_PORT=" + port};

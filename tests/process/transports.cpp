@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../skip.hpp"
-#include "bootstrap/handshake.hpp"
+#include "base/random.hpp"
 #include "command.hpp"
 
 using namespace rondo::test;
@@ -76,9 +76,8 @@ bool may_unshare() {
 
 // A job of two, rank 1 behind `wrapper`.
 Ended two(const std::string& wrapper, const Words& environment = {}) {
-  Words variables{
-      "WORLD_SIZE=2", "RONDO_SECRET=s", "RONDO_INIT_TIMEOUT=10", "RONDO_LOG=info",
-      "RONDO_ROOT=file:/tmp/rondo-test-root-" + std::to_string(rondo::bootstrap::random_number())};
+  Words variables{"WORLD_SIZE=2", "RONDO_SECRET=s", "RONDO_INIT_TIMEOUT=10", "RONDO_LOG=info",
+                  "RONDO_ROOT=file:/tmp/rondo-test-root-" + std::to_string(rondo::random_number())};
   variables.insert(variables.end(), environment.begin(), environment.end());
   const std::string script = bench + " -e 1M -f 64 --iterations 5";
   return run({"/bin/sh", "-c",

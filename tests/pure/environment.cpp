@@ -8,21 +8,13 @@
 #include <map>
 
 #include "base/root_address.hpp"
+#include "variables.hpp"
 
 using namespace rondo;
+using namespace rondo::test;
 using std::chrono::milliseconds;
 
 namespace {
-
-using Variables = std::map<std::string, std::string>;
-
-Lookup fake(Variables variables) {
-  return [variables = std::move(variables)](const char* name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 // A world of two that is complete; `changes` replaces variables.
 Result<Options> with(Variables changes, const Options& in_code = {}) {

@@ -10,20 +10,12 @@
 
 #include "base/descriptor.hpp"
 #include "base/host_list.hpp"
+#include "variables.hpp"
 
 using namespace rondo;
+using namespace rondo::test;
 
 namespace {
-
-using Variables = std::map<std::string, std::string>;
-
-Lookup fake(Variables variables) {
-  return [variables = std::move(variables)](const char* name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 Variables operator+(Variables all, const Variables& changes) {
   for (const auto& [name, value] : changes) all[name] = value;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "kernels_operands.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/skip.hpp"
 
 namespace rondo::tests {
@@ -142,14 +143,6 @@ void check_all(uint32_t sign) {
     CHECK_MESSAGE(wrong_blocks[k] == 0, name_of(all[k]) << " " << name_of(data_type_of<T>));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
-
 static_assert(std::is_trivially_copyable_v<float16> && std::is_trivially_default_constructible_v<float16>);
 static_assert(!std::is_convertible_v<float, float16> && !std::is_convertible_v<float16, float>);
 static_assert(float(float16(-1.5f)) == -1.5f && float16(1.0f).bits == 0x3c00);
@@ -191,7 +184,7 @@ TEST_CASE("narrow floats: rounding of a million floats from everywhere") {
 
 TEST_SUITE("slow: conversions") {
   TEST_CASE("narrow floats: rounding of all 2^32 floats, on every instruction set") {
-    if (sanitized) SKIP_TEST("all floats take too long under a sanitizer");
+    if (test::sanitized) SKIP_TEST("all floats take too long under a sanitizer");
     for_each_narrow_float([]<class T>(T) {
       check_all<T>(0);
       check_all<T>(0x80000000);

@@ -117,6 +117,8 @@ TEST_CASE("print: JSON holds the same steps") {
         CHECK(line["kind"] == name_of(step.kind));
         CHECK(line["chunk"] == step.chunk);
         CHECK(line["finish"] == bool(step.flags & flag::finish));
+        CHECK(line["fan"] == bool(step.flags & flag::fan));
+        CHECK(line["published"] == bool(step.flags & flag::published));
       });
     }
   }

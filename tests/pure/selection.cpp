@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "base/environment.hpp"
 #include "schedule/catalogue.hpp"
 
 using namespace rondo;
@@ -26,6 +29,15 @@ TEST_CASE("selection: whatever it chooses exists") {
         for (const bool publishes : {false, true})
           for (const uint64_t count : {0ull, 1ull, 1000ull, 1ull << 20, 1ull << 40})
             CHECK(schedule::find(operation, chosen(operation, count, type, {world, publishes})) != nullptr);
+}
+
+TEST_CASE("selection: every algorithm of the catalogue can be asked for by its name") {
+  for (const schedule::Schedule& schedule : schedule::catalogue()) {
+    const auto name = name_of(schedule.algorithm);
+    CHECK(std::ranges::find(algorithm_names, name) != algorithm_names.end());
+    CHECK(schedule::algorithm_named(name) == schedule.algorithm);
+  }
+  CHECK(!schedule::algorithm_named("auto"));
 }
 
 TEST_CASE("selection: tiny vectors in one round, narrow types where no partial travels") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "schedule/catalogue.hpp"
+#include "tests/sanitized.hpp"
 
 using namespace rondo;
 using namespace rondo::schedule;
@@ -21,17 +22,7 @@ void each_case(uint32_t first, uint32_t last, const Visit& visit) {
 }
 
 // A sanitizer makes the proofs many times slower and has nothing to find in the larger worlds.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t largest_world = 24;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr uint32_t largest_world = 24;
-#else
-constexpr uint32_t largest_world = largest_proven_world;
-#endif
-#else
-constexpr uint32_t largest_world = largest_proven_world;
-#endif
+constexpr uint32_t largest_world = test::sanitized ? 24 : largest_proven_world;
 
 Claim ring(Operation operation, uint32_t world) {
   return claim_of(*find(operation, Algorithm::ring), {.world = world});

@@ -13,13 +13,9 @@ constexpr char prefix[] = "rondo-bell-";
 }  // namespace
 
 Result<std::unique_ptr<Bell>> Bell::make() {
-  constexpr int type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   BellName name;
-  Descriptor listening(::socket(AF_UNIX, type, 0)), ringing(::socket(AF_UNIX, type, 0));
-  sockaddr_un address;
-  if (!listening || !ringing || !make_random(name) ||
-      ::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
-             socket_address(prefix, name, address)) != 0)
+  Descriptor listening = listen_at_random(prefix, name), ringing = datagram_socket();
+  if (!listening || !ringing)
     return Error{ErrorCode::system,
                  fmt::format("cannot make the bell of shared memory: {}", std::strerror(errno))};
   return std::unique_ptr<Bell>(new Bell(name, std::move(listening), std::move(ringing)));

@@ -83,8 +83,9 @@ bool ShmTx::closed() const noexcept {
 
 LinkState ShmTx::poll() noexcept {
   if (begun()) publish();
-  settle();
-  return closed() ? LinkState::closed : LinkState::open;
+  const bool over = closed();
+  settle();  // after that look: a reader releases what it has taken before it closes
+  return over ? LinkState::closed : LinkState::open;
 }
 
 void ShmTx::close() noexcept {

@@ -3,6 +3,8 @@
 #include <array>
 #include <map>
 
+#include "base/environment.hpp"
+
 namespace rondo::bench {
 namespace {
 
@@ -19,6 +21,11 @@ std::map<std::string, T> by_name(const std::array<T, n>& values) {
   std::map<std::string, T> names;
   for (const T value : values) names.emplace(std::string(name_of(value)), value);
   return names;
+}
+
+template <size_t n>
+std::vector<std::string> words(const std::array<std::string_view, n>& names) {
+  return {names.begin(), names.end()};
 }
 
 // "64M" -> 67108864; K, M and G are powers of 1024.
@@ -117,11 +124,11 @@ void add_options(CLI::App& app, BenchOptions& o) {
   add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
   app.add_option("--transport", o.transport, "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+      ->check(CLI::IsMember(words(transport_names)));
   app.add_option(
          "--algorithm", o.algorithm,
          "how the data travel: auto, or what the operation should run if it has it; else RONDO_ALGORITHM")
-      ->check(CLI::IsMember({"auto", "ring", "direct", "one_shot", "dissemination"}));
+      ->check(CLI::IsMember(words(algorithm_names)));
   add_choice(app, "--in-place", o.placement, placements, "in place only, never, or both (both)");
   app.add_option(
          "--memory", o.memory,
