@@ -31,6 +31,10 @@ bool alike(const Call& a, const Call& b) {
          a.reduction == b.reduction && a.count == b.count && a.root == b.root;
 }
 
+// Of shared memory. `bytes`: the vectors of all ranks. Sources that peers read where they are had better have
+// left the writer's own cache by then, but not the one that all share. Measured: docs/benchmarks.md.
+uint64_t shared_window(uint64_t bytes) { return bytes <= 64 << 20 ? 2 << 20 : 64 << 10; }
+
 }  // namespace
 
 void Engine::begin(const Call& call, TimePoint deadline) {
@@ -124,17 +128,16 @@ schedule::Algorithm Engine::choose(const Call& call) {
   return select(call, situation);
 }
 
-// In elements per chunk. Partials in a link's memory bound it to W = slots - 1 segments
+// In elements per chunk. Partials in the memory of links bound it to W = slots - 1 segments
 // (schedule/verify.hpp).
 uint64_t Engine::window_for(const Program& program, const Call& call) {
-  // A window of shared memory should still be in cache when its last reader comes (docs/benchmarks.md).
-  uint64_t bytes = publishes() ? 64 << 10 : 1 << 20;
+  const auto& reducer = kernels::reducer(call.type, call.reduction);
+  uint64_t bytes = publishes() ? shared_window(call.count * reducer.element_bytes * place_.world) : 1 << 20;
   for (const LinkQueue& link : program.links) {
-    const Tx& tx = link.published ? *fabric_.publication() : *links_.pairs[link.peer].tx;
-    const LinkCaps& caps = tx.caps();
+    if (!link.carries_partials) continue;
+    const LinkCaps& caps = links_.pairs[link.peer].tx->caps();
     bytes = std::min<uint64_t>(bytes, uint64_t(caps.slots - 1) * caps.slot_bytes);
   }
-  const auto& reducer = kernels::reducer(call.type, call.reduction);
   return std::max<uint64_t>(1, bytes / std::max(reducer.element_bytes, reducer.accumulator_bytes));
 }
 

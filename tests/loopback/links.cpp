@@ -269,6 +269,40 @@ TEST_CASE("links: what is committed before poll is one block, small pieces besid
   CHECK_FALSE(tx.acquire(1).empty());
 }
 
+TEST_CASE("links: large pieces wait for a block, small ones only for a slot") {
+  const auto fabrics = shm_fabrics(2, {.slot_bytes = 1024, .slots = 4, .blocks = 2});
+  Tx& tx = *fabrics[0]->open(1, 0)->tx;
+  Rx& rx = *fabrics[1]->open(0, 0)->rx;
+  const std::vector<std::byte> ones(1024, std::byte(1)), twos(1024, std::byte(2)), small(40, std::byte(3));
+  CHECK(tx.send({small.data(), 40}) == 40);
+  tx.poll();
+  CHECK(tx.send({ones.data(), 1024}) == 1024);
+  CHECK(tx.send({twos.data(), 1024}) == 1024);
+  CHECK(tx.send({ones.data(), 1024}) == 0);  // both blocks are taken, one slot is free
+  rx.release(rx.peek(40, 1).bytes);
+  CHECK(tx.send({ones.data(), 1024}) == 0);
+  for (int round = 0; round < 6; round++) {  // around both, out of step with each other
+    const View view = rx.peek(1024, 1);
+    REQUIRE(view.bytes == 1024);
+    CHECK(view.data[0] == std::byte(1 + round % 2));
+    CHECK(view.data[1023] == std::byte(1 + round % 2));
+    rx.release(1024);
+    CHECK(tx.send({(round % 2 == 0 ? ones : twos).data(), 1024}) == 1024);
+    CHECK(tx.acquire(1).empty());
+  }
+  rx.release(rx.peek(1024, 1).bytes);
+  rx.release(rx.peek(1024, 1).bytes);
+  for (int slot = 0; slot < 4; slot++) {
+    CHECK(tx.send({small.data(), 40}) == 40);
+    tx.poll();
+  }
+  CHECK(tx.acquire(1).empty());
+  for (int slot = 0; slot < 4; slot++) {
+    CHECK(rx.peek(40, 1).bytes == 40);
+    rx.release(40);
+  }
+}
+
 TEST_CASE(
     "links: a publication ends for its writer when a reader closes, for its readers when the writer does") {
   const auto fabrics = shm_fabrics(3, {.slot_bytes = 1024, .slots = 4});

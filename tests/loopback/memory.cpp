@@ -114,7 +114,7 @@ TEST_CASE("memory: an area takes 4 MiB at most, up to 64 ranks") {
   CHECK(shm::Sizes::for_world(1024).slot_bytes == 4 << 10);
   for (uint32_t world = 1; world <= 64; ++world) {
     const auto chosen = shm::Sizes::for_world(world);
-    CHECK(uint64_t(world) * chosen.slots * chosen.slot_bytes <= 4u << 20);
+    CHECK(uint64_t(world) * chosen.blocks * chosen.slot_bytes <= 4u << 20);
   }
 }
 
@@ -174,8 +174,7 @@ TEST_CASE("memory: the self-test fails over memory that is not, or not right") {
       const shm::Area again = make(0), again_seen = view(again);
       shm::SelfTest from(again, one_seen), to(one, again_seen);
       CHECK(from.say().ok());
-      shm::Slot& slot = again.slot(1, 0);
-      (small ? slot.data[3] : slot.large_data()[999]) ^= std::byte(1);
+      (small ? again.slot(1, 0).data[3] : again.block(1, 0)[999]) ^= std::byte(1);
       check_fails(to.hear(), "shows as something else");
     }
   }

@@ -28,7 +28,9 @@ Error cannot(const char* what) {
 
 Sizes Sizes::for_world(uint32_t world) noexcept {
   Sizes sizes;
-  const size_t share = std::bit_floor(std::max<size_t>(1, area_bytes / (size_t(world) * sizes.slots)));
+  // What two ranks, with a core for each, have under way should stay in their caches (docs/benchmarks.md).
+  if (world == 2) sizes.blocks = 2;
+  const size_t share = std::bit_floor(std::max<size_t>(1, area_bytes / (size_t(world) * sizes.blocks)));
   sizes.slot_bytes = uint32_t(std::clamp(share, least_slot_bytes, most_slot_bytes));
   return sizes;
 }
@@ -38,7 +40,8 @@ Area::Area(Descriptor memory, const Place& place, const Sizes& sizes)
       place_(place),
       sizes_(sizes),
       slots_offset_(whole_pages(row_offset(place.world) + most_lent * sizeof(uint64_t))),
-      bytes_(slots_offset_ + size_t(place.world) * sizes.slots * stride()) {
+      blocks_offset_(whole_pages(slots_offset_ + size_t(place.world) * sizes.slots * sizeof(Slot))),
+      bytes_(blocks_offset_ + size_t(place.world) * sizes.blocks * sizes.slot_bytes) {
   assert(sizes.slot_bytes % 64 == 0);
 }
 
@@ -47,6 +50,7 @@ Area::Area(Area&& other) noexcept
       place_(other.place_),
       sizes_(other.sizes_),
       slots_offset_(other.slots_offset_),
+      blocks_offset_(other.blocks_offset_),
       bytes_(other.bytes_),
       base_(std::exchange(other.base_, nullptr)) {}
 
@@ -75,6 +79,7 @@ Result<Area> Area::make(const Place& place, const Sizes& sizes, const Addresses&
   header.world = place.world;
   header.slot_bytes = sizes.slot_bytes;
   header.slots = sizes.slots;
+  header.blocks = sizes.blocks;
   header.at = at;
   header.barriers = take_part_in_barriers();
   return area;
@@ -83,7 +88,8 @@ Result<Area> Area::make(const Place& place, const Sizes& sizes, const Addresses&
 bool Area::is_as_expected() const noexcept {
   const Header& is = header();
   return is.magic == magic && is.epoch == place_.epoch && is.rank == place_.rank &&
-         is.world == place_.world && is.slot_bytes == sizes_.slot_bytes && is.slots == sizes_.slots;
+         is.world == place_.world && is.slot_bytes == sizes_.slot_bytes && is.slots == sizes_.slots &&
+         is.blocks == sizes_.blocks;
 }
 
 Result<Area> Area::open(Descriptor memory, const Place& place, const Sizes& sizes) {

@@ -6,11 +6,13 @@
 //   lent      which regions of its own memory the owner lends to its peers
 //   slots p   p another rank: what the owner sends to p
 //             p the owner:    what it publishes to all ranks
+//   blocks p  for the large pieces of slots p
 //
 // A slot begins with the word that publishes it, beside the first bytes of its data: a small message is one
-// cache line, which the reader polls and the data come with it.
+// cache line, which the reader polls and the data come with it. A large piece, to slot_bytes, lies in a block;
+// the slots that have one use the blocks in turn.
 //
-//   |published|small|large| small piece, to 48 bytes |  large piece, to slot_bytes ...
+//   |published|small|large| small piece, to 48 bytes |       | large piece ...
 //   |<----------------- one cache line ------------->|
 //
 // A slot may refer to memory that the owner lends (lending.hpp) in place of a large piece: `region` says to
@@ -32,8 +34,8 @@
 namespace rondo::shm {
 
 struct Sizes {
-  uint32_t slot_bytes = 64 << 10;  // a multiple of 64
-  uint16_t slots = 8;
+  uint32_t slot_bytes = 64 << 10;  // of a block, a multiple of 64
+  uint16_t slots = 8, blocks = slots;
   /// An area of about 4 MiB at most, up to 64 ranks.
   static Sizes for_world(uint32_t world) noexcept;
 };
@@ -53,7 +55,7 @@ inline constexpr uint16_t most_lent = 256;
 /// The owner writes, its peers read.
 struct Header {
   uint64_t magic, epoch;
-  uint32_t rank, world, slot_bytes, slots;
+  uint32_t rank, world, slot_bytes, slots, blocks;
   Addresses at;
   uint32_t
       barriers;  // 1: the owner makes its peers' barriers when it goes to sleep, and takes part in theirs
@@ -80,7 +82,6 @@ struct alignas(64) Slot {
   uint16_t region;                  // 0: none; else 1 + the index of what the large piece lies in
   uint32_t large;                   // length of the large piece
   std::byte data[small_bytes];      // the small piece
-  std::byte* large_data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   std::byte* offset_data() noexcept { return data + small_with_region; }
 };
 static_assert(sizeof(Slot) == 64 && sizeof(Row) == 320 && sizeof(Header) == 192);
@@ -117,20 +118,23 @@ class Area {
   }
   Slot& slot(Rank row, uint64_t number) const noexcept {
     const size_t index = size_t(row) * sizes_.slots + number % sizes_.slots;
-    return *reinterpret_cast<Slot*>(base_ + slots_offset_ + index * stride());
+    return reinterpret_cast<Slot*>(base_ + slots_offset_)[index];
+  }
+  std::byte* block(Rank row, uint64_t number) const noexcept {
+    const size_t index = size_t(row) * sizes_.blocks + number % sizes_.blocks;
+    return base_ + blocks_offset_ + index * sizes_.slot_bytes;
   }
 
  private:
   Area(Descriptor memory, const Place& place, const Sizes& sizes);
   Result<void> map(int protection);
   bool is_as_expected() const noexcept;
-  size_t stride() const noexcept { return sizeof(Slot) + sizes_.slot_bytes; }
   static size_t row_offset(Rank peer) noexcept { return sizeof(Header) + size_t(peer) * sizeof(Row); }
 
   Descriptor memory_;
   Place place_;
   Sizes sizes_;
-  size_t slots_offset_, bytes_;
+  size_t slots_offset_, blocks_offset_, bytes_;
   std::byte* base_ = nullptr;
 };
 

@@ -7,7 +7,7 @@ namespace rondo::shm {
 
 size_t worth_referring(uint32_t world) noexcept {
   // Measured with 2, 4 and 8 ranks on 2 cores.
-  return int64_t(world) <= usable_cores() ? 48 << 10 : 4 << 10;
+  return int64_t(world) <= usable_cores() ? 1 << 20 : 4 << 10;
 }
 
 Lender::Lender(std::shared_ptr<Area> mine, Sender sender, size_t worth)

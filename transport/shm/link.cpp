@@ -24,6 +24,8 @@ constexpr size_t grain = 16;
 constexpr size_t smallest_piece = 256;
 // What is committed in smaller pieces waits for the next, or for poll.
 constexpr size_t worth_publishing = 1024;
+// By one reference.
+constexpr size_t most_referred = 1 << 30;
 
 // Before wake_if_asleep. An order that is no constant would always be the strongest.
 template <std::memory_order order>
@@ -40,7 +42,9 @@ void wake_if_asleep(const Header& header, const Ring& ring) noexcept {
 }
 
 LinkCaps caps_of(const Sizes& sizes, size_t readers) {
-  return {.slot_bytes = sizes.slot_bytes, .slots = sizes.slots, .readers = uint32_t(readers)};
+  return {.slot_bytes = sizes.slot_bytes,
+          .slots = std::min(sizes.slots, sizes.blocks),
+          .readers = uint32_t(readers)};
 }
 
 LentSources::Mapped mapped_words(const std::vector<ShmTx::Reader>& readers) {
@@ -65,11 +69,12 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
       next_(used),
       given_back_(used),
       slot_(&mine.slot(row, used)),
+      users_(mine.sizes().blocks),
       own_barrier_(
           mine.header().barriers == 0 ||
           std::ranges::any_of(readers_, [](const Reader& reader) { return reader.header->barriers == 0; })),
       lent_(std::move(lender), mapped_words(readers_)),
-      references_(caps_.slots) {}
+      references_(mine.sizes().slots) {}
 
 // A rank that has taken all that was published may leave while others still read.
 bool ShmTx::closed() const noexcept {
@@ -93,8 +98,11 @@ void ShmTx::close() noexcept {
   for (const Reader& reader : readers_) reader.ring();
 }
 
-// Whether slot next_ is the writer's.
-bool ShmTx::has_slot() noexcept { return next_ < caps_.slots || all_released(next_ - caps_.slots); }
+// Whether slot next_ is the writer's, and a block for it.
+bool ShmTx::has_slot() noexcept {
+  const uint64_t slots = mine_.sizes().slots, user = users_[block_ % users_.size()];
+  return (next_ < slots || all_released(next_ - slots)) && (user == 0 || all_released(user - 1));
+}
 
 // The readers are asked only when that is not known from before, beginning with the one that held the writer
 // back the last time.
@@ -121,11 +129,12 @@ void ShmTx::settle() noexcept {
 // Where the next `bytes` go, or as many as the slot has room for.
 std::span<std::byte> ShmTx::room(size_t bytes) noexcept {
   if (large_ == 0 && bytes <= small_bytes - small_) return {slot_->data + small_, bytes};
-  return {slot_->large_data() + large_, std::min<size_t>(bytes, caps_.slot_bytes - large_)};
+  return {mine_.block(row_, block_) + large_, std::min<size_t>(bytes, caps_.slot_bytes - large_)};
 }
 
 void ShmTx::publish() noexcept {
   published_ += small_ + large_;
+  if (large_ > 0 && region_ == 0) users_[block_++ % users_.size()] = next_ + 1;
   slot_->small = uint16_t(std::exchange(small_, 0));
   slot_->region = std::exchange(region_, 0);
   slot_->large = std::exchange(large_, 0);
@@ -138,7 +147,7 @@ std::span<std::byte> ShmTx::acquire(size_t bytes) noexcept {
   if (begun() && room(bytes).size() < std::min(bytes, smallest_piece)) publish();
   if (!has_slot()) return {};
   const auto space = room(bytes);
-  acquired_small_ = space.data() < slot_->large_data();
+  acquired_small_ = in_slot(space.data());
   return space;
 }
 
@@ -163,19 +172,19 @@ size_t ShmTx::copy(const View& source) noexcept {
   const auto space = room(source.bytes);
   const size_t n = source.bytes <= space.size() ? source.bytes : space.size() / grain * grain;
   std::memcpy(space.data(), source.data, n);
-  (space.data() < slot_->large_data() ? small_ : large_) += uint32_t(n);
+  (in_slot(space.data()) ? small_ : large_) += uint32_t(n);
   if (n < source.bytes) publish();
   return n;
 }
 
-// One slot's worth; none where the slot has no room for a reference and was published as it is.
+// Up to most_referred; none where the slot has no room for a reference and was published as it is.
 size_t ShmTx::refer(const View& source, const LentSources::Source& lent) noexcept {
   if (large_ > 0 || small_ > small_with_region) {
     publish();
     return 0;
   }
   settle();  // as the slot is free, so is one of the references
-  const auto n = uint32_t(std::min<size_t>(source.bytes, caps_.slot_bytes));
+  const auto n = uint32_t(std::min(source.bytes, most_referred));
   references_[next_reference_++ % references_.size()] = {next_, published_ + small_};
   referring_++;
   bytes_referred_ += n;
@@ -211,10 +220,11 @@ bool ShmRx::look() noexcept {
   if (small_left_ + large_left_ > 0) return true;
   if (slot_->published.load(in_order) != next_ + 1) return false;  // pairs with ShmTx::publish
   small_ = slot_->data;
-  large_ = slot_->large_data();
+  large_ = from_.area->block(from_.row, block_);
   small_left_ = std::min<uint32_t>(slot_->small, small_bytes);
-  large_left_ = std::min(slot_->large, caps_.slot_bytes);
-  if (slot_->region == 0 || borrow()) return true;
+  large_left_ = slot_->large;
+  if (slot_->region == 0 && large_left_ > 0) block_++;
+  if (slot_->region != 0 ? borrow() : large_left_ <= caps_.slot_bytes) return true;
   small_left_ = large_left_ = 0;
   broken_ = true;
   return false;

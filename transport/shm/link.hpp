@@ -55,6 +55,9 @@ class ShmTx final : public Tx {
   }
   bool has_slot() noexcept;
   std::span<std::byte> room(size_t bytes) noexcept;
+  bool in_slot(const std::byte* at) const noexcept {
+    return at >= slot_->data && at < slot_->data + small_bytes;
+  }
   bool begun() const noexcept { return small_ + large_ > 0; }
   bool closed() const noexcept;
   void publish() noexcept;
@@ -67,6 +70,8 @@ class ShmTx final : public Tx {
   uint64_t next_;                   // the slot being filled; all before it are published
   uint64_t given_back_;             // slots that every reader had released when last looked at
   Slot* slot_;                      // next_'s
+  std::vector<uint64_t> users_;     // of each block: 1 + the slot that used it last, or 0
+  uint64_t block_ = 0;              // for the next large piece
   uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
   uint16_t region_ = 0;             // what it refers to, as in Slot
   bool acquired_small_ = false;     // acquire gave memory in the small piece
@@ -105,11 +110,12 @@ class ShmRx final : public Rx {
   LinkCaps caps_;
   uint64_t next_;     // the slot being read
   Slot* slot_;        // next_'s
+  uint64_t block_ = 0;  // of the next large piece
   bool own_barrier_;  // this rank makes its barriers itself
   // Of that slot, once it is seen to be published: what is left of its pieces, and where.
   const std::byte *small_ = nullptr, *large_ = nullptr;
   uint32_t small_left_ = 0, large_left_ = 0;
-  std::shared_ptr<const Borrowed> borrowed_;  // what the large piece lies in, if not in the slot
+  std::shared_ptr<const Borrowed> borrowed_;  // what the large piece lies in, if not in a block
   bool broken_ = false;                       // it referred to memory that is not there
 };
 
