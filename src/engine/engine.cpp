@@ -153,9 +153,11 @@ std::optional<Progress> Engine::start() {
   if (window_ == 0) {
     window_ = window_for(*program_, call_);
     header_ = header_of(call_, place_.epoch, sequence_, window_);
+    execution_.start(*program_, call_, header_, window_, links_);
+  } else {
+    header_.sequence = sequence_;
+    execution_.start_again(call_, header_);
   }
-  header_.sequence = sequence_;
-  execution_.start(*program_, call_, header_, window_, links_);
   started_ = true;
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "schedule/layout.hpp"
@@ -36,17 +37,34 @@ void Execution::start(const Program& program, const Call& call, const Header& he
                       Links& links) {
   program_ = &program;
   call_ = call;
-  header_ = header;
   window_ = window;
   windows_ = std::max<uint64_t>(1, (shard(call.count, program.chunks, 0).count + window - 1) / window);
   reducer_ = &kernels::reducer(call.type, call.reduction);
-  mismatch_.reset();
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
   links_.clear();
   for (const LinkQueue& queue : program.links) links_.push_back({.peer = &links.of(queue)});
-  local_ = {.peer = nullptr, .done = program.local.empty()};
+  start_again(call, header);
+}
+
+void Execution::start_again(const Call& call, const Header& header) {
+  call_ = call;
+  header_ = header;
+  mismatch_.reset();
+  std::array<std::byte*, 4> bases{};
+  bases[size_t(Buffer::input)] = const_cast<std::byte*>(call.input);
+  bases[size_t(Buffer::output)] = call.output;
+  bases[size_t(Buffer::accumulator)] = accumulator_.data();
+  for (size_t i = 0; i < ops_.size(); i++) {
+    const Op& op = program_->ops[i];
+    OpRun& run = ops_[i];
+    run.source = bases[size_t(op.source)] + run.source_at;
+    run.target = bases[size_t(op.target)] + run.target_at;
+    run.in_bytes = run.out_bytes = run.windows = 0;
+  }
+  for (LinkRun& link : links_) link = {.peer = link.peer};
+  local_ = {.peer = nullptr, .done = program_->local.empty()};
 }
 
 void Execution::place(const Op& op) {
@@ -67,30 +85,17 @@ void Execution::place(const Op& op) {
   run.in_width = local ? run.source_width : payload(op.in_flags);
   run.out_width = payload(op.out_flags);
   run.count = shard(call_.count, program_->chunks, op.chunk).count;
-  run.source = memory(op.source, op.source_chunk, run.source_width);
-  run.target = memory(op.target, op.chunk, run.target_width);
+  run.source_at = offset(op.source, op.source_chunk, run.source_width);
+  run.target_at = offset(op.target, op.chunk, run.target_width);
   ops_.push_back(run);
 }
 
-std::byte* Execution::memory(Buffer buffer, uint32_t chunk, uint32_t width) noexcept {
+uint64_t Execution::offset(Buffer buffer, uint32_t chunk, uint32_t width) const noexcept {
+  if (buffer == Buffer::none) return 0;
   const schedule::Layout layout(call_.operation, call_.count, program_->chunks, rank_);
-  std::byte* base = nullptr;
-  switch (buffer) {
-    case Buffer::none:
-      return nullptr;
-    case Buffer::input:
-      base = const_cast<std::byte*>(call_.input);
-      break;
-    case Buffer::output:
-      base = call_.output;
-      break;
-    case Buffer::accumulator:
-      base = accumulator_.data();
-      break;
-  }
   // Chunks of the accumulator lie apart as if all were wide.
   if (buffer == Buffer::accumulator) width = reducer_->accumulator_bytes;
-  return base == nullptr ? nullptr : base + layout.extent(buffer, chunk).first * width;
+  return layout.extent(buffer, chunk).first * width;
 }
 
 // Elements of a chunk of `count` up to the end of `window`.

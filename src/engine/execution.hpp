@@ -45,6 +45,8 @@ class Execution {
 
   /// `links` holds open ones for everything in the program; `window` is in elements per chunk.
   void start(const Program& program, const Call& call, const Header& header, uint64_t window, Links& links);
+  /// The last call once more, with other buffers.
+  void start_again(const Call& call, const Header& header);
   /// Moves what can be moved; true if anything did. Nothing left to move may mean that a receive needs an
   /// outgoing link which still holds bytes of the caller's memory that the peer does not read, because it is
   /// in the same place. Then, and only then, those bytes are copied into the link's own blocks, of which
@@ -59,6 +61,7 @@ class Execution {
 
  private:
   struct OpRun {
+    uint64_t source_at, target_at;  // in their buffers, in bytes
     const std::byte* source;
     std::byte* target;
     uint64_t count;
@@ -77,7 +80,7 @@ class Execution {
   };
 
   void place(const Op& op);
-  std::byte* memory(schedule::Buffer buffer, uint32_t chunk, uint32_t width) noexcept;
+  uint64_t offset(schedule::Buffer buffer, uint32_t chunk, uint32_t width) const noexcept;
   uint64_t limit(uint64_t count, uint64_t window) const noexcept;
   bool is_empty(const OpRun& run, uint64_t window) const noexcept;
   uint64_t ready(uint32_t producer, uint64_t limit) const noexcept;

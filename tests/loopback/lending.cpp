@@ -253,7 +253,7 @@ TEST_CASE("lending: a slot that refers to memory that is not there breaks the li
     tx.send(part(memory, 4096 - 64, 64));
     if (outside) {
       const uint64_t offset = 4096 - 63;
-      std::memcpy(ranks.areas[0]->slot(1, 1).offset_data(), &offset, sizeof offset);
+      std::memcpy(ranks.areas[0]->slots(1)[1].offset_data(), &offset, sizeof offset);
     } else {
       memory = Memory();
       ranks.deliver();

@@ -174,7 +174,7 @@ TEST_CASE("memory: the self-test fails over memory that is not, or not right") {
       const shm::Area again = make(0), again_seen = view(again);
       shm::SelfTest from(again, one_seen), to(one, again_seen);
       CHECK(from.say().ok());
-      (small ? again.slot(1, 0).data[3] : again.block(1, 0)[999]) ^= std::byte(1);
+      (small ? again.slots(1)[0].data[3] : again.block(1, 0)[999]) ^= std::byte(1);
       check_fails(to.hear(), "shows as something else");
     }
   }

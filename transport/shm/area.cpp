@@ -29,7 +29,7 @@ Error cannot(const char* what) {
 Sizes Sizes::for_world(uint32_t world) noexcept {
   Sizes sizes;
   // What two ranks, with a core for each, have under way should stay in their caches (docs/benchmarks.md).
-  if (world == 2) sizes.blocks = 2;
+  if (world == 2) sizes.blocks = 3;
   const size_t share = std::bit_floor(std::max<size_t>(1, area_bytes / (size_t(world) * sizes.blocks)));
   sizes.slot_bytes = uint32_t(std::clamp(share, least_slot_bytes, most_slot_bytes));
   return sizes;

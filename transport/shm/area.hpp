@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/descriptor.hpp"
 #include "rondo/result.hpp"
@@ -116,13 +117,11 @@ class Area {
   std::atomic<uint64_t>& lent(uint16_t index) const noexcept {
     return reinterpret_cast<std::atomic<uint64_t>*>(base_ + row_offset(place_.world))[index];
   }
-  Slot& slot(Rank row, uint64_t number) const noexcept {
-    const size_t index = size_t(row) * sizes_.slots + number % sizes_.slots;
-    return reinterpret_cast<Slot*>(base_ + slots_offset_)[index];
+  std::span<Slot> slots(Rank row) const noexcept {
+    return {reinterpret_cast<Slot*>(base_ + slots_offset_) + size_t(row) * sizes_.slots, sizes_.slots};
   }
-  std::byte* block(Rank row, uint64_t number) const noexcept {
-    const size_t index = size_t(row) * sizes_.blocks + number % sizes_.blocks;
-    return base_ + blocks_offset_ + index * sizes_.slot_bytes;
+  std::byte* block(Rank row, uint32_t index) const noexcept {
+    return base_ + blocks_offset_ + (size_t(row) * sizes_.blocks + index) * sizes_.slot_bytes;
   }
 
  private:

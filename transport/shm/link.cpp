@@ -41,6 +41,12 @@ void wake_if_asleep(const Header& header, const Ring& ring) noexcept {
   if (header.asleep.load(in_order) != 0) ring();
 }
 
+// Around a ring. A division takes as long as the rest of what a small message costs here.
+Slot* after(Slot* slot, std::span<Slot> slots) {
+  return ++slot == slots.data() + slots.size() ? slots.data() : slot;
+}
+uint32_t after(uint32_t block, size_t blocks) { return block + 1 == blocks ? 0 : block + 1; }
+
 LinkCaps caps_of(const Sizes& sizes, size_t readers) {
   return {.slot_bytes = sizes.slot_bytes,
           .slots = std::min(sizes.slots, sizes.blocks),
@@ -68,7 +74,8 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
       readers_(std::move(readers)),
       next_(used),
       given_back_(used),
-      slot_(&mine.slot(row, used)),
+      slots_(mine.slots(row)),
+      slot_(&slots_[used % slots_.size()]),
       users_(mine.sizes().blocks),
       own_barrier_(
           mine.header().barriers == 0 ||
@@ -100,7 +107,7 @@ void ShmTx::close() noexcept {
 
 // Whether slot next_ is the writer's, and a block for it.
 bool ShmTx::has_slot() noexcept {
-  const uint64_t slots = mine_.sizes().slots, user = users_[block_ % users_.size()];
+  const uint64_t slots = slots_.size(), user = users_[block_];
   return (next_ < slots || all_released(next_ - slots)) && (user == 0 || all_released(user - 1));
 }
 
@@ -134,12 +141,15 @@ std::span<std::byte> ShmTx::room(size_t bytes) noexcept {
 
 void ShmTx::publish() noexcept {
   published_ += small_ + large_;
-  if (large_ > 0 && region_ == 0) users_[block_++ % users_.size()] = next_ + 1;
+  if (large_ > 0 && region_ == 0) {
+    users_[block_] = next_ + 1;
+    block_ = after(block_, users_.size());
+  }
   slot_->small = uint16_t(std::exchange(small_, 0));
   slot_->region = std::exchange(region_, 0);
   slot_->large = std::exchange(large_, 0);
   store<publishing>(slot_->published, ++next_, own_barrier_);  // pairs with ShmRx::look
-  slot_ = &mine_.slot(row_, next_);
+  slot_ = after(slot_, slots_);
   for (const Reader& reader : readers_) wake_if_asleep(*reader.header, reader.ring);
 }
 
@@ -200,7 +210,8 @@ ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, 
       from_(std::move(from)),
       caps_(caps_of(from_.area->sizes(), readers)),
       next_(used),
-      slot_(&from_.area->slot(from_.row, used)),
+      slots_(from_.area->slots(from_.row)),
+      slot_(&slots_[used % slots_.size()]),
       own_barrier_(mine.header().barriers == 0 || from_.area->header().barriers == 0) {}
 
 LinkState ShmRx::poll() noexcept {
@@ -220,14 +231,19 @@ bool ShmRx::look() noexcept {
   if (small_left_ + large_left_ > 0) return true;
   if (slot_->published.load(in_order) != next_ + 1) return false;  // pairs with ShmTx::publish
   small_ = slot_->data;
-  large_ = from_.area->block(from_.row, block_);
   small_left_ = std::min<uint32_t>(slot_->small, small_bytes);
   large_left_ = slot_->large;
-  if (slot_->region == 0 && large_left_ > 0) block_++;
-  if (slot_->region != 0 ? borrow() : large_left_ <= caps_.slot_bytes) return true;
+  if (large_left_ == 0 || (slot_->region != 0 ? borrow() : open_block())) return true;
   small_left_ = large_left_ = 0;
   broken_ = true;
   return false;
+}
+
+// The large piece lies in the next block.
+bool ShmRx::open_block() noexcept {
+  large_ = from_.area->block(from_.row, block_);
+  block_ = after(block_, from_.area->sizes().blocks);
+  return large_left_ <= caps_.slot_bytes;
 }
 
 // The slot refers to a region of the writer's.
@@ -259,7 +275,7 @@ void ShmRx::release(size_t bytes) noexcept {
   if (small_left_ + large_left_ > 0) return;
   borrowed_ = nullptr;
   store<releasing>(mine_.released, ++next_, own_barrier_);  // pairs with ShmTx::has_slot
-  slot_ = &from_.area->slot(from_.row, next_);
+  slot_ = after(slot_, slots_);
   wake_if_asleep(from_.area->header(), from_.ring);
 }
 

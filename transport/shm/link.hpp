@@ -66,12 +66,13 @@ class ShmTx final : public Tx {
   const Rank row_;
   LinkCaps caps_;
   std::vector<Reader> readers_;
-  size_t slowest_ = 0;              // the reader that was last seen to hold the writer back
-  uint64_t next_;                   // the slot being filled; all before it are published
-  uint64_t given_back_;             // slots that every reader had released when last looked at
+  size_t slowest_ = 0;   // the reader that was last seen to hold the writer back
+  uint64_t next_;        // the slot being filled; all before it are published
+  uint64_t given_back_;  // slots that every reader had released when last looked at
+  const std::span<Slot> slots_;
   Slot* slot_;                      // next_'s
   std::vector<uint64_t> users_;     // of each block: 1 + the slot that used it last, or 0
-  uint64_t block_ = 0;              // for the next large piece
+  uint32_t block_ = 0;              // for the next large piece
   uint32_t small_ = 0, large_ = 0;  // bytes in its pieces
   uint16_t region_ = 0;             // what it refers to, as in Slot
   bool acquired_small_ = false;     // acquire gave memory in the small piece
@@ -103,15 +104,17 @@ class ShmRx final : public Rx {
 
  private:
   bool look() noexcept;
+  bool open_block() noexcept;
   bool borrow() noexcept;
 
   Reading& mine_;
   Writer from_;
   LinkCaps caps_;
-  uint64_t next_;     // the slot being read
-  Slot* slot_;        // next_'s
-  uint64_t block_ = 0;  // of the next large piece
-  bool own_barrier_;  // this rank makes its barriers itself
+  uint64_t next_;  // the slot being read
+  const std::span<Slot> slots_;
+  Slot* slot_;          // next_'s
+  uint32_t block_ = 0;  // of the next large piece
+  bool own_barrier_;    // this rank makes its barriers itself
   // Of that slot, once it is seen to be published: what is left of its pieces, and where.
   const std::byte *small_ = nullptr, *large_ = nullptr;
   uint32_t small_left_ = 0, large_left_ = 0;
