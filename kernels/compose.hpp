@@ -63,6 +63,7 @@ struct Direct {
       .partials = combine,
       .finish_narrow = finish,
       .finish_partial = finish,
+      .finish_partials = finish,
       .finish = finish_one,
       .finish_tree = finish_tree,
   };
@@ -111,6 +112,15 @@ struct Staged {
           C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
         });
   }
+  static void finish_partials(std::byte* target, const std::byte* left, const std::byte* right, size_t count,
+                              uint32_t world) noexcept {
+    in_blocks<A>(
+        count, [=](size_t first, size_t n) __attribute__((always_inline)) {
+          Block block;
+          reduce_two<A, Op, AsItIs>(block.bytes, left + first * sizeof(A), right + first * sizeof(A), n, 0);
+          C::template narrow<Finish>(target + first * sizeof(T), block.bytes, n, world);
+        });
+  }
   static void finish_one(std::byte* target, const std::byte* source, size_t count, uint32_t world) noexcept {
     in_blocks<A>(
         count, [=](size_t first, size_t n) __attribute__((always_inline)) {
@@ -135,6 +145,7 @@ struct Staged {
       .partials = partials,
       .finish_narrow = finish_narrow,
       .finish_partial = finish_partial,
+      .finish_partials = finish_partials,
       .finish = finish_one,
       .finish_tree = finish_tree,
   };

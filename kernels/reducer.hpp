@@ -30,12 +30,13 @@ struct Reducer {
   using Convert = void (*)(std::byte* target, const std::byte* source, size_t count, uint32_t world) noexcept;
 
   uint32_t element_bytes, accumulator_bytes;
-  Combine narrow;         // wide = narrow op narrow
-  Combine partial;        // wide = wide op narrow
-  Combine partials;       // wide = wide op wide
-  Finish finish_narrow;   // narrow = finish(narrow op narrow)
-  Finish finish_partial;  // narrow = finish(wide op narrow)
-  Convert finish;         // narrow = finish(narrow), the only contribution (world 1)
+  Combine narrow;          // wide = narrow op narrow
+  Combine partial;         // wide = wide op narrow
+  Combine partials;        // wide = wide op wide
+  Finish finish_narrow;    // narrow = finish(narrow op narrow)
+  Finish finish_partial;   // narrow = finish(wide op narrow)
+  Finish finish_partials;  // narrow = finish(wide op wide)
+  Convert finish;          // narrow = finish(narrow), the only contribution (world 1)
   // narrow = finish(sources[0] op .. op sources[world-1]), all narrow, in the order of the canonical tree:
   // node (k,i) covers ranks [i*2^k, min((i+1)*2^k, world)); it is left op right, or left alone when right is
   // empty. One pass over memory. `target` may equal any of the sources. 1 <= world <= 2^20.

@@ -71,6 +71,8 @@ class Fabric {
     Rx* rx = nullptr;
   };
   virtual ~Fabric() = default;
+  // What every link of it can do, the same on every rank.
+  virtual LinkCaps link_caps() const noexcept = 0;
   // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
   // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;

@@ -18,8 +18,9 @@ std::optional<std::string> process_environment(const char* name);
 
 /// What RONDO_TRANSPORT and RONDO_ALGORITHM may be.
 inline constexpr std::array<std::string_view, 3> transport_names{"auto", "tcp", "shm"};
-inline constexpr std::array<std::string_view, 5> algorithm_names{"auto", "ring", "direct", "one_shot",
-                                                                 "dissemination"};
+inline constexpr std::array<std::string_view, 9> algorithm_names{
+    "auto", "ring",        "direct",           "one_shot",    "dissemination",
+    "tree", "double_tree", "halving_doubling", "hierarchical"};
 
 /// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument,
 /// naming the variable, its value and what it may be.

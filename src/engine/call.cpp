@@ -21,10 +21,6 @@ unsigned field(uint64_t digest, unsigned index) {
   return unsigned(digest >> (hash_bits + field_bits * index)) & 31;
 }
 
-bool reduces(schedule::Operation operation) {
-  return operation == schedule::Operation::all_reduce || operation == schedule::Operation::reduce_scatter;
-}
-
 std::string name_of_field(unsigned index, unsigned value) {
   switch (index) {
     case 0:
@@ -40,28 +36,66 @@ std::string name_of_field(unsigned index, unsigned value) {
 
 }  // namespace
 
+bool alike(const Call& a, const Call& b) noexcept {
+  const bool same_parts = a.parts == b.parts || (a.parts && b.parts && *a.parts == *b.parts);
+  return a.operation == b.operation && a.algorithm == b.algorithm && a.type == b.type &&
+         a.reduction == b.reduction && a.count == b.count && a.root == b.root && a.to == b.to &&
+         a.from == b.from && a.reproducible == b.reproducible && same_parts;
+}
+
 std::string describe(const Call& call) {
   if (call.operation == schedule::Operation::barrier) return "barrier";
-  std::string text = fmt::format("{} of {} {}", name_of(call.operation), call.count, name_of(call.type));
-  if (reduces(call.operation)) text += fmt::format(", {}", name_of(call.reduction));
-  if (call.operation == schedule::Operation::broadcast) text += fmt::format(", root {}", call.root);
+  const auto type = name_of(call.type);
+  if (call.operation == schedule::Operation::send_recv) {
+    std::string text;
+    if (call.to != schedule::nobody)
+      text = fmt::format("send of {} {} to rank {}", call.parts->input[1], type, call.to);
+    if (call.from != schedule::nobody)
+      text += fmt::format("{}receive of {} {} from rank {}", text.empty() ? "" : ", ", call.parts->output[1],
+                          type, call.from);
+    return text;
+  }
+  std::string text =
+      fmt::format("{}{} of {} {}", name_of(call.operation), call.parts ? "_v" : "", call.count, type);
+  if (schedule::reduces(call.operation)) text += fmt::format(", {}", name_of(call.reduction));
+  if (schedule::is_rooted(call.operation)) text += fmt::format(", root {}", call.root);
   return text;
 }
 
-Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window) {
+namespace {
+
+uint64_t digest_of(const Call& call, uint64_t hash) {
   const std::array<unsigned, fields> plain{unsigned(call.operation), unsigned(*call.algorithm),
                                            unsigned(call.type), unsigned(call.reduction)};
-  uint64_t digest = mix(epoch ^ mix(call.count ^ mix(call.root ^ mix(window)))) >> (64 - hash_bits);
+  uint64_t digest = hash >> (64 - hash_bits);
   for (unsigned i = 0; i < fields; i++) digest |= uint64_t(plain[i] & 31) << (hash_bits + field_bits * i);
-  return {sequence, digest};
+  return digest;
+}
+
+}  // namespace
+
+Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window) {
+  uint64_t hash = mix(epoch ^ mix(call.count ^ mix(call.root ^ mix(window))));
+  for (size_t i = 1; call.parts && i < call.parts->input.size(); i++) hash = mix(hash ^ call.parts->input[i]);
+  return {sequence, digest_of(call, hash), call.weight};
+}
+
+bool is_pairwise(const Call& call) noexcept {
+  return call.operation == schedule::Operation::send_recv ||
+         (call.operation == schedule::Operation::all_to_all && call.parts != nullptr);
+}
+
+Header pair_header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t count) {
+  return {sequence, digest_of(call, mix(epoch ^ mix(count))), call.weight};
 }
 
 std::optional<std::string> difference(const Header& ours, const Header& theirs) {
-  if (ours.sequence != theirs.sequence)
-    return fmt::format("sequence number: {} here, {} there", ours.sequence, theirs.sequence);
-  if (ours.digest == theirs.digest) return std::nullopt;
+  if (ours.sequence == theirs.sequence && ours.digest == theirs.digest) return std::nullopt;
   constexpr std::array names{"operation", "algorithm", "type", "reduction"};
   for (unsigned i = 0; i < fields; i++) {
+    // The same operation at another place in the order is told by its number.
+    if (i == 1 && ours.sequence != theirs.sequence)
+      return fmt::format("sequence number: {} here, {} there", ours.sequence, theirs.sequence);
     const unsigned here = field(ours.digest, i), there = field(theirs.digest, i);
     if (here != there)
       return fmt::format("{}: {} here, {} there", names[i], name_of_field(i, here), name_of_field(i, there));

@@ -13,6 +13,8 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
       waiter_(waiter),
       failure_(failure),
       execution_(place.rank, place.world, counters_),
+      sent_(place.world),
+      received_(place.world),
       links_(place.world) {}
 
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
@@ -25,12 +27,6 @@ Result<void> Engine::run(const Call& call, TimePoint deadline) {
 
 namespace {
 
-// The buffers decide nothing.
-bool alike(const Call& a, const Call& b) {
-  return a.operation == b.operation && a.algorithm == b.algorithm && a.type == b.type &&
-         a.reduction == b.reduction && a.count == b.count && a.root == b.root;
-}
-
 // Of shared memory. `bytes`: the vectors of all ranks. Sources that peers read where they are had better have
 // left the writer's own cache by then, but not the one that all share. Measured: docs/benchmarks.md.
 uint64_t shared_window(uint64_t bytes) { return bytes <= 64 << 20 ? 2 << 20 : 64 << 10; }
@@ -39,6 +35,12 @@ uint64_t shared_window(uint64_t bytes) { return bytes <= 64 << 20 ? 2 << 20 : 64
 
 void Engine::begin(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
+  if (call.operation == schedule::Operation::send_recv) {
+    if (call.to != schedule::nobody) sent_[call.to]++;
+    if (call.from != schedule::nobody) received_[call.from]++;
+  } else {
+    collectives_++;
+  }
   recorder_.begin(sequence_, call);
   waiter_.moved();
   const bool again = program_ != nullptr && alike(call, asked_);
@@ -98,26 +100,27 @@ Progress Engine::end(std::optional<Error> error) {
 
 void Engine::publish() noexcept {
   operations_.store(counters_.operations, std::memory_order_relaxed);
-  payload_.store(counters_.payload_bytes_sent, std::memory_order_relaxed);
-  headers_.store(counters_.header_bytes_sent, std::memory_order_relaxed);
+  payload_sent_.store(counters_.payload_bytes_sent, std::memory_order_relaxed);
+  headers_sent_.store(counters_.header_bytes_sent, std::memory_order_relaxed);
 }
 
 Counters Engine::counters() const noexcept {
   Counters counters;
   counters.operations = operations_.load(std::memory_order_relaxed);
-  counters.payload_bytes_sent = payload_.load(std::memory_order_relaxed);
-  counters.header_bytes_sent = headers_.load(std::memory_order_relaxed);
+  counters.payload_bytes_sent = payload_sent_.load(std::memory_order_relaxed);
+  counters.header_bytes_sent = headers_sent_.load(std::memory_order_relaxed);
   return counters;
 }
 
 const Program& Engine::program_for(const Call& call) {
-  const auto key = std::tuple(call.operation, *call.algorithm, call.root);
+  const auto key = std::tuple(call.operation, *call.algorithm, call.root, call.to, call.from);
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
   const schedule::Schedule* schedule = schedule::find(call.operation, *call.algorithm);
   assert(schedule != nullptr);
   const auto publications = publishes() ? schedule::Publications::yes : schedule::Publications::no;
-  const schedule::Shape shape{.world = place_.world, .root = call.root};
+  const schedule::Shape shape{
+      .world = place_.world, .root = call.root, .to = call.to, .from = call.from, .nodes = {}};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 
@@ -128,14 +131,15 @@ schedule::Algorithm Engine::choose(const Call& call) {
   return select(call, situation);
 }
 
-// In elements per chunk. Partials in the memory of links bound it to W = slots - 1 segments
-// (schedule/verify.hpp).
-uint64_t Engine::window_for(const Program& program, const Call& call) {
+// In elements per chunk; the same on every rank. Partials in the memory of links bound it to W = slots - 1
+// segments (schedule/verify.hpp); where contributions are reduced in one go there are none.
+uint64_t Engine::window_for(const Call& call) const {
   const auto& reducer = kernels::reducer(call.type, call.reduction);
   uint64_t bytes = publishes() ? shared_window(call.count * reducer.element_bytes * place_.world) : 1 << 20;
-  for (const LinkQueue& link : program.links) {
-    if (!link.carries_partials) continue;
-    const LinkCaps& caps = links_.pairs[link.peer].tx->caps();
+  const bool at_once =
+      call.algorithm == schedule::Algorithm::direct || call.algorithm == schedule::Algorithm::one_shot;
+  if (schedule::reduces(call.operation) && !at_once) {
+    const LinkCaps caps = fabric_.link_caps();
     bytes = std::min<uint64_t>(bytes, uint64_t(caps.slots - 1) * caps.slot_bytes);
   }
   return std::max<uint64_t>(1, bytes / std::max(reducer.element_bytes, reducer.accumulator_bytes));
@@ -151,15 +155,35 @@ std::optional<Progress> Engine::start() {
     return end(late(fmt::format("rank {} has not answered the connection", unopened_), unopened_));
   }
   if (window_ == 0) {
-    window_ = window_for(*program_, call_);
-    header_ = header_of(call_, place_.epoch, sequence_, window_);
-    execution_.start(*program_, call_, header_, window_, links_);
+    window_ = window_for(call_);
+    make_headers();
+    execution_.start(*program_, call_, headers_, window_, links_);
   } else {
-    header_.sequence = sequence_;
-    execution_.start_again(call_, header_);
+    if (is_pairwise(call_)) {
+      make_headers();
+    } else {
+      headers_[0].sequence = collectives_;
+      headers_[0].weight = call_.weight;
+    }
+    execution_.start_again(call_, headers_);
   }
   started_ = true;
   return std::nullopt;
+}
+
+void Engine::make_headers() {
+  headers_.clear();
+  if (!is_pairwise(call_)) {
+    headers_.push_back(header_of(call_, place_.epoch, collectives_, window_));
+    return;
+  }
+  const bool one = call_.operation == schedule::Operation::send_recv;  // peer
+  for (const LinkQueue& link : program_->links) {
+    const auto& first = link.sends ? call_.parts->input : call_.parts->output;
+    const uint64_t count = one ? first[1] : first[link.peer + 1] - first[link.peer];
+    const uint64_t sequence = one ? (link.sends ? sent_ : received_)[link.peer] : collectives_;
+    headers_.push_back(pair_header_of(call_, place_.epoch, sequence, count));
+  }
 }
 
 // False while one of them is being made.

@@ -41,7 +41,8 @@ class Engine {
 
  private:
   const Program& program_for(const Call& call);
-  uint64_t window_for(const Program& program, const Call& call);
+  void make_headers();
+  uint64_t window_for(const Call& call) const;
   schedule::Algorithm choose(const Call& call);
   bool publishes() const noexcept { return fabric_.publication() != nullptr; }
   Result<bool> open_links();
@@ -57,22 +58,24 @@ class Engine {
   Waiter& waiter_;
   const Failure& failure_;
   Counters counters_;  // the driver's; the atomics are what others may read of it
-  std::atomic<uint64_t> operations_{0}, payload_{0}, headers_{0};
+  std::atomic<uint64_t> operations_{0}, payload_sent_{0}, headers_sent_{0};
   std::atomic<schedule::Algorithm> algorithm_{schedule::Algorithm::ring};
   Execution execution_;
   Recorder recorder_;
-  uint64_t sequence_ = 0;
-  Call asked_{}, call_{};  // as given, and with its algorithm
+  uint64_t sequence_ = 0;  // of operations here; their headers count those of all ranks, and those of two
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_, received_;  // by peer: send_recvs
+  Call asked_{}, call_{};                  // as given, and with its algorithm
   TimePoint deadline_;
   // Of the call, and good for the next one if only its buffers differ.
   const Program* program_ = nullptr;
-  uint64_t window_ = 0;  // 0: not known yet, nor the header
-  Header header_{};
-  Rank unopened_ = 0;  // the peer whose link is awaited
+  uint64_t window_ = 0;          // 0: not known yet, nor the headers
+  std::vector<Header> headers_;  // one, or one for each link of the program
+  Rank unopened_ = 0;            // the peer whose link is awaited
   bool started_ = false, armed_ = false;
   std::optional<Error> error_;
   Links links_;
-  std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank>, Program> programs_;
+  std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank, Rank, Rank>, Program> programs_;
 };
 
 }  // namespace rondo::engine

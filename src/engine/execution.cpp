@@ -33,24 +33,26 @@ size_t copy_into(Tx& tx, View view) {
 
 }  // namespace
 
-void Execution::start(const Program& program, const Call& call, const Header& header, uint64_t window,
-                      Links& links) {
+void Execution::start(const Program& program, const Call& call, std::span<const Header> headers,
+                      uint64_t window, Links& links) {
   program_ = &program;
   call_ = call;
   window_ = window;
-  windows_ = std::max<uint64_t>(1, (shard(call.count, program.chunks, 0).count + window - 1) / window);
   reducer_ = &kernels::reducer(call.type, call.reduction);
+  header_bytes_ = header_bytes;
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
+  uint64_t most = 1;
+  for (const OpRun& run : ops_) most = std::max(most, run.count);
+  windows_ = (most + window - 1) / window;
   links_.clear();
   for (const LinkQueue& queue : program.links) links_.push_back({.peer = &links.of(queue)});
-  start_again(call, header);
+  start_again(call, headers);
 }
 
-void Execution::start_again(const Call& call, const Header& header) {
+void Execution::start_again(const Call& call, std::span<const Header> headers) {
   call_ = call;
-  header_ = header;
   mismatch_.reset();
   std::array<std::byte*, 4> bases{};
   bases[size_t(Buffer::input)] = const_cast<std::byte*>(call.input);
@@ -63,7 +65,8 @@ void Execution::start_again(const Call& call, const Header& header) {
     run.target = bases[size_t(op.target)] + run.target_at;
     run.in_bytes = run.out_bytes = run.windows = 0;
   }
-  for (LinkRun& link : links_) link = {.peer = link.peer};
+  for (size_t i = 0; i < links_.size(); i++)
+    links_[i] = {.peer = links_[i].peer, .header = headers[headers.size() == 1 ? 0 : i]};
   local_ = {.peer = nullptr, .done = program_->local.empty()};
 }
 
@@ -84,18 +87,24 @@ void Execution::place(const Op& op) {
   run.target_width = width(op.target);
   run.in_width = local ? run.source_width : payload(op.in_flags);
   run.out_width = payload(op.out_flags);
-  run.count = shard(call_.count, program_->chunks, op.chunk).count;
+  run.count = op.target == Buffer::none ? extent(op.source, op.source_chunk).count
+                                        : extent(op.target, op.chunk).count;
   run.source_at = offset(op.source, op.source_chunk, run.source_width);
   run.target_at = offset(op.target, op.chunk, run.target_width);
   ops_.push_back(run);
 }
 
+Extent Execution::extent(Buffer buffer, uint32_t chunk) const noexcept {
+  const schedule::Layout layout(call_.operation, call_.count, program_->chunks, {rank_, world_},
+                                call_.parts.get());
+  return layout.extent(buffer, chunk);
+}
+
 uint64_t Execution::offset(Buffer buffer, uint32_t chunk, uint32_t width) const noexcept {
   if (buffer == Buffer::none) return 0;
-  const schedule::Layout layout(call_.operation, call_.count, program_->chunks, rank_);
   // Chunks of the accumulator lie apart as if all were wide.
   if (buffer == Buffer::accumulator) width = reducer_->accumulator_bytes;
-  return layout.extent(buffer, chunk).first * width;
+  return extent(buffer, chunk).first * width;
 }
 
 // Elements of a chunk of `count` up to the end of `window`.
@@ -168,12 +177,12 @@ size_t Execution::send(LinkRun& link, View view) {
 }
 
 bool Execution::put_header(LinkRun& link) {
-  if (link.header_bytes == sizeof header_) return true;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&header_);
-  const size_t n = send(link, {bytes + link.header_bytes, sizeof header_ - link.header_bytes});
+  if (link.header_bytes == header_bytes_) return true;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&link.header);
+  const size_t n = send(link, {bytes + link.header_bytes, header_bytes_ - link.header_bytes});
   link.header_bytes += uint32_t(n);
   counters_.header_bytes_sent += n;
-  return link.header_bytes == sizeof header_;
+  return link.header_bytes == header_bytes_;
 }
 
 bool Execution::advance_tx(uint32_t index) {
@@ -210,13 +219,14 @@ bool Execution::advance_tx(uint32_t index) {
 
 bool Execution::take_header(uint32_t index) {
   LinkRun& link = links_[index];
-  if (link.header_bytes == sizeof header_) return true;
+  if (link.header_bytes == header_bytes_) return true;
+  if (link.header_bytes > 0) return take_weight(link);
   const Rank peer = program_->links[index].peer;
-  const View view = link.peer->rx->peek(sizeof header_, sizeof header_);
+  const View view = link.peer->rx->peek(header_bytes, header_bytes);
   if (view.bytes == 0) return false;
-  Header theirs;
-  std::memcpy(&theirs, view.data, sizeof theirs);
-  if (const auto differs = difference(header_, theirs)) {
+  Header theirs{};
+  std::memcpy(&theirs, view.data, header_bytes);
+  if (const auto differs = difference(link.header, theirs)) {
     mismatch_ = Error{
         ErrorCode::mismatch,
         fmt::format("rank {} called something else than rank {}: {}. Every rank must make the same calls "
@@ -225,8 +235,18 @@ bool Execution::take_header(uint32_t index) {
         peer};
     return false;
   }
-  link.peer->rx->release(sizeof header_);
-  link.header_bytes = sizeof header_;
+  link.peer->rx->release(header_bytes);
+  link.header_bytes = header_bytes;
+  return link.header_bytes == header_bytes_ || take_weight(link);
+}
+
+// It follows the header in weighted reductions.
+bool Execution::take_weight(LinkRun& link) {
+  const View view = link.peer->rx->peek(sizeof(double), sizeof(double));
+  if (view.bytes == 0) return false;
+  std::memcpy(&link.header.weight, view.data, sizeof(double));
+  link.peer->rx->release(sizeof(double));
+  link.header_bytes = uint32_t(header_bytes_);
   return true;
 }
 
@@ -336,16 +356,22 @@ size_t Execution::take_fan(const Op& op, OpRun& run, uint64_t until) {
   return bytes;
 }
 
+// Both operands may be contributions or partials. Every reduction commutes, to the bit.
 void Execution::combine(const Op& op, const OpRun& run, std::byte* target, const std::byte* incoming,
                         uint64_t elements) const {
   const std::byte* own = run.source + run.elements() * run.source_width;
-  const bool wide = op.in_flags & flag::wide;
-  if (op.in_flags & flag::finish)
-    (wide ? reducer_->finish_partial : reducer_->finish_narrow)(target, incoming, own, elements, world_);
-  else if (op.source == Buffer::accumulator)
-    reducer_->partials(target, incoming, own, elements);
-  else
-    (wide ? reducer_->partial : reducer_->narrow)(target, incoming, own, elements);
+  const std::byte *left = incoming, *right = own;
+  const bool incoming_is_wide = op.in_flags & flag::wide, own_is_wide = op.source == Buffer::accumulator;
+  if (own_is_wide && !incoming_is_wide) std::swap(left, right);
+  const bool both = own_is_wide && incoming_is_wide, one = own_is_wide || incoming_is_wide;
+  if (op.in_flags & flag::finish) {
+    const auto finish = both  ? reducer_->finish_partials
+                        : one ? reducer_->finish_partial
+                              : reducer_->finish_narrow;
+    finish(target, left, right, elements, world_);
+  } else {
+    (both ? reducer_->partials : one ? reducer_->partial : reducer_->narrow)(target, left, right, elements);
+  }
 }
 
 // ---- copies and reductions without a link

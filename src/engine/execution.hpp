@@ -44,9 +44,11 @@ class Execution {
       : rank_(rank), world_(world), counters_(counters), sources_(world) {}
 
   /// `links` holds open ones for everything in the program; `window` is in elements per chunk.
-  void start(const Program& program, const Call& call, const Header& header, uint64_t window, Links& links);
+  /// `headers`: one for all links, or one for each of the program's.
+  void start(const Program& program, const Call& call, std::span<const Header> headers, uint64_t window,
+             Links& links);
   /// The last call once more, with other buffers.
-  void start_again(const Call& call, const Header& header);
+  void start_again(const Call& call, std::span<const Header> headers);
   /// Moves what can be moved; true if anything did. Nothing left to move may mean that a receive needs an
   /// outgoing link which still holds bytes of the caller's memory that the peer does not read, because it is
   /// in the same place. Then, and only then, those bytes are copied into the link's own blocks, of which
@@ -72,6 +74,7 @@ class Execution {
   };
   struct LinkRun {
     PeerLinks* peer;
+    Header header{};  // to send, or as it must come but for the weight, which is then the sender's
     uint64_t window = 0;
     size_t next = 0;
     uint32_t header_bytes = 0;
@@ -80,6 +83,7 @@ class Execution {
   };
 
   void place(const Op& op);
+  Extent extent(schedule::Buffer buffer, uint32_t chunk) const noexcept;
   uint64_t offset(schedule::Buffer buffer, uint32_t chunk, uint32_t width) const noexcept;
   uint64_t limit(uint64_t count, uint64_t window) const noexcept;
   bool is_empty(const OpRun& run, uint64_t window) const noexcept;
@@ -95,6 +99,7 @@ class Execution {
   bool advance_local();
   bool put_header(LinkRun& link);
   bool take_header(uint32_t link);
+  bool take_weight(LinkRun& link);
   size_t send(LinkRun& link, View view);
   size_t take_in(const Op& op, OpRun& run, Rx& rx, uint64_t until);
   size_t take_through(const Op& op, OpRun& run, Rx& rx, uint64_t until);
@@ -111,7 +116,7 @@ class Execution {
 
   const Program* program_ = nullptr;
   Call call_{};
-  Header header_{};
+  size_t header_bytes_ = 0;
   uint64_t window_ = 1, windows_ = 1;
   const kernels::Reducer* reducer_ = nullptr;
   std::vector<OpRun> ops_;

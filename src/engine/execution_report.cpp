@@ -41,7 +41,7 @@ std::string Execution::waiting_for() const {
       text += "not all ranks have taken what this rank publishes";
     else if (queue.sends)
       text += fmt::format("rank {} has not taken all that this rank sends", queue.peer);
-    else if (link.header_bytes < sizeof header_)
+    else if (link.header_bytes < header_bytes_)
       text += fmt::format("nothing of this operation has come from rank {}", queue.peer);
     else
       text += fmt::format("rank {} has sent {} of {} bytes of chunk {}", queue.peer,

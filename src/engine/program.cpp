@@ -40,7 +40,6 @@ class Lowering {
     else if (action.receives())
       op.in_link = enqueue(action.in, false, index);
     if (action.sends()) op.out_link = enqueue(action.sending(), true, index);
-    if (op.kind == ActionKind::recv_reduce_send) program_.links[op.out_link].carries_partials = true;
     if (is_local(action.kind)) program_.local.push_back(index);
     op.producer = writer_of(op.source, op.source_chunk);
     if (op.kind == ActionKind::reduce) op.target_producer = writer_of(op.target, op.chunk);

@@ -25,7 +25,6 @@ struct LinkQueue {
   Rank peer;  // of a publication that this rank sends: itself
   bool sends, published;
   std::vector<uint32_t> ops;
-  bool carries_partials = false;  // which are nowhere but in the memory of the link
 };
 
 struct Program {

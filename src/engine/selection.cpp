@@ -33,6 +33,13 @@ Algorithm select(const Call& call, const Situation& situation) noexcept {
     case Operation::all_gather:
     case Operation::broadcast:
       return situation.publishes ? Algorithm::direct : Algorithm::ring;
+    case Operation::reduce:
+      return bytes <= one_shot_most / situation.world ? Algorithm::one_shot : Algorithm::direct;
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::all_to_all:
+    case Operation::send_recv:
+      return Algorithm::direct;
     case Operation::barrier:
       return situation.publishes ? Algorithm::direct : Algorithm::dissemination;
   }

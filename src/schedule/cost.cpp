@@ -72,7 +72,9 @@ class Walk {
 
   double elements(Rank rank, Buffer buffer, uint32_t chunk) const {
     const Claim& claim = program_.claim;
-    return double(Layout(claim.operation, vector_.count, claim.chunks, rank).extent(buffer, chunk).count);
+    return double(Layout(claim.operation, vector_.count, claim.chunks, {rank, claim.shape.world})
+                      .extent(buffer, chunk)
+                      .count);
   }
 
   void begin(Rank rank, uint32_t t) {

@@ -17,6 +17,8 @@ namespace rondo::schedule {
 void direct_reduce_scatter(Rank rank, const Shape& shape, const Emit& emit);
 void direct_all_gather(Rank rank, const Shape& shape, const Emit& emit);
 void direct_all_reduce(Rank rank, const Shape& shape, const Emit& emit);
+// Of a reduce the owners send their chunks of the result to the root instead.
+void direct_reduce(Rank rank, const Shape& shape, const Emit& emit);
 // The root publishes everything.
 void direct_broadcast(Rank rank, const Shape& shape, const Emit& emit);
 // Every rank publishes that it has come.
@@ -26,5 +28,7 @@ void direct_barrier(Rank rank, const Shape& shape, const Emit& emit);
 // tiny messages. What is published is a copy, since in place the result overwrites the input while others may
 // still read it.
 void one_shot_all_reduce(Rank rank, const Shape& shape, const Emit& emit);
+// All send to the root, which reduces.
+void one_shot_reduce(Rank rank, const Shape& shape, const Emit& emit);
 
 }  // namespace rondo::schedule

@@ -20,6 +20,20 @@ bool has(const Claim& claim, Rank rank, Buffer buffer, uint32_t chunk) {
       return buffer != Buffer::input;
     case Operation::barrier:
       return buffer == Buffer::accumulator || chunk == 0;
+    case Operation::reduce:
+      return buffer != Buffer::output || rank == claim.shape.root;
+    case Operation::gather:
+      if (buffer == Buffer::input) return chunk == rank;
+      return buffer == Buffer::accumulator || rank == claim.shape.root;
+    case Operation::scatter:
+      if (buffer == Buffer::output) return chunk == rank;
+      return buffer == Buffer::accumulator || rank == claim.shape.root;
+    case Operation::all_to_all:
+      if (buffer == Buffer::input) return chunk / claim.shape.world == rank;
+      return buffer == Buffer::accumulator || chunk % claim.shape.world == rank;
+    case Operation::send_recv:
+      if (buffer == Buffer::input) return chunk == rank;
+      return buffer == Buffer::output && chunk == shape_of(claim.operation, claim.shape, rank).from;
   }
   return false;
 }
@@ -52,6 +66,7 @@ std::string malformed(const Claim& claim, Rank rank, const Step& step) {
     auto wrong = misplaced(claim, rank, step.source, local ? step.other : step.chunk, step.chunks);
     if (!wrong.empty()) return wrong;
   }
+  if (writes && step.target == Buffer::input) return "writes to input, which only the caller may";
   return writes ? misplaced(claim, rank, step.target, step.chunk, step.chunks) : std::string();
 }
 

@@ -45,7 +45,7 @@ class Interpreter {
   };
 
   bool is(Operation operation) const { return claim_.operation == operation; }
-  bool reduces() const { return is(Operation::all_reduce) || is(Operation::reduce_scatter); }
+  bool reduces() const { return schedule::reduces(claim_.operation); }
   const Values::Node& at(Value value) const { return meaning_.values.at(value); }
 
   Cell& cell(Rank rank, Buffer buffer, uint32_t chunk) {
@@ -63,10 +63,20 @@ class Interpreter {
     switch (claim_.operation) {
       case Operation::all_reduce:
       case Operation::reduce_scatter:
+      case Operation::reduce:
         for (uint32_t chunk = 0; chunk < claim_.chunks; chunk++) place(Buffer::input, chunk);
         return;
       case Operation::all_gather:
+      case Operation::gather:
+      case Operation::send_recv:
         return place(Buffer::input, rank);
+      case Operation::scatter:
+        for (uint32_t chunk = 0; rank == claim_.shape.root && chunk < claim_.chunks; chunk++)
+          place(Buffer::input, chunk);
+        return;
+      case Operation::all_to_all:
+        for (Rank to = 0; to < claim_.shape.world; to++) place(Buffer::input, rank * claim_.shape.world + to);
+        return;
       case Operation::broadcast:
         for (uint32_t chunk = 0; rank == claim_.shape.root && chunk < claim_.chunks; chunk++)
           place(Buffer::output, chunk);
@@ -199,11 +209,38 @@ class Interpreter {
   // Whether every rank ends with what the operation promises.
   void inspect() {
     meaning_.chunks.resize(reduces() ? claim_.chunks : 0);
-    for (Rank rank = 0; rank < claim_.shape.world; rank++) {
-      const bool one = is(Operation::reduce_scatter) || is(Operation::barrier);
-      const uint32_t first = is(Operation::reduce_scatter) ? rank : 0;
-      for (uint32_t chunk = first; chunk < (one ? first + 1 : claim_.chunks); chunk++) inspect(rank, chunk);
+    for (Rank rank = 0; rank < claim_.shape.world; rank++)
+      for (uint32_t chunk = 0; chunk < claim_.chunks; chunk++)
+        if (is_promised(rank, chunk)) inspect(rank, chunk);
+  }
+
+  // Whether the rank has this chunk in output in the end.
+  bool is_promised(Rank rank, uint32_t chunk) const {
+    switch (claim_.operation) {
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::broadcast:
+        return true;
+      case Operation::reduce_scatter:
+      case Operation::scatter:
+        return chunk == rank;
+      case Operation::barrier:
+        return chunk == 0;
+      case Operation::reduce:
+      case Operation::gather:
+        return rank == claim_.shape.root;
+      case Operation::all_to_all:
+        return chunk % claim_.shape.world == rank;
+      case Operation::send_recv:
+        return chunk == shape_of(claim_.operation, claim_.shape, rank).from;
     }
+    return false;
+  }
+
+  // Whose data a chunk holds where nothing is reduced.
+  Rank origin(uint32_t chunk) const {
+    if (is_rooted(claim_.operation) && !is(Operation::gather)) return claim_.shape.root;
+    return is(Operation::all_to_all) ? chunk / claim_.shape.world : chunk;
   }
 
   void inspect(Rank rank, uint32_t chunk) {
@@ -215,26 +252,20 @@ class Interpreter {
     if (end.value == undefined) return lies("unwritten");
     const auto& node = at(end.value);
     const uint64_t missing = everyone_ & ~node.ranks;
-    switch (claim_.operation) {
-      case Operation::all_reduce:
-      case Operation::reduce_scatter:
-        if (missing) return lies(fmt::format("without the contribution of rank {}", lowest(missing)));
-        if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
-        if (node.state != State::result) return lies("unfinished");
-        if (meaning_.chunks[chunk] == undefined) meaning_.chunks[chunk] = end.value;
-        if (meaning_.chunks[chunk] != end.value) return lies("summed in another order than on rank 0");
-        return;
-      case Operation::all_gather:
-        if (end.value != meaning_.values.contribution(chunk, chunk))
-          return lies(fmt::format("with rank {}'s data", lowest(node.ranks)));
-        return;
-      case Operation::broadcast:
-        if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
-        return;
-      case Operation::barrier:
-        if (missing) return lies(fmt::format("without the arrival of rank {}", lowest(missing)));
-        return;
+    if (is(Operation::barrier)) {
+      if (missing) lies(fmt::format("without the arrival of rank {}", lowest(missing)));
+      return;
     }
+    if (!reduces()) {
+      if (end.value == meaning_.values.contribution(origin(chunk), chunk)) return;
+      return lies(node.chunk != chunk ? fmt::format("with data of chunk {}", node.chunk)
+                                      : fmt::format("with rank {}'s data", lowest(node.ranks)));
+    }
+    if (missing) return lies(fmt::format("without the contribution of rank {}", lowest(missing)));
+    if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
+    if (node.state != State::result) return lies("unfinished");
+    if (meaning_.chunks[chunk] == undefined) meaning_.chunks[chunk] = end.value;
+    if (meaning_.chunks[chunk] != end.value) return lies("summed in another order than on another rank");
   }
 
   const Program& program_;

@@ -25,21 +25,13 @@ bool has_peer(const Step& step) { return sends(step) || receives(step); }
 
 std::string final_chunk_0(const Schedule& schedule, const Shape& shape) {
   if (shape.world > largest_interpreted_world) return {};
-  switch (schedule.operation) {
-    case Operation::all_reduce:
-    case Operation::reduce_scatter: {
-      const Claim claim = claim_of(schedule, shape);
-      const Meaning meaning = interpret(Program(claim, Form::unfused, Placement::out_of_place));
-      return meaning.chunks.empty() ? std::string() : meaning.values.tree(meaning.chunks[0]);
-    }
-    case Operation::all_gather:
-      return "0";
-    case Operation::broadcast:
-      return fmt::format("{}", shape.root);
-    case Operation::barrier:
-      return {};
-  }
-  return {};
+  if (!moves_data(schedule)) return {};
+  if (!reduces(schedule.operation))
+    return fmt::format(
+        "{}", is_rooted(schedule.operation) && schedule.operation != Operation::gather ? shape.root : 0);
+  const Claim claim = claim_of(schedule, shape);
+  const Meaning meaning = interpret(Program(claim, Form::unfused, Placement::out_of_place));
+  return meaning.chunks.empty() ? std::string() : meaning.values.tree(meaning.chunks[0]);
 }
 
 // Calls visit(rank, step) for every step of one rank or of all.
@@ -47,7 +39,8 @@ template <class Visit>
 void each_step(const Schedule& schedule, const Shape& shape, std::optional<Rank> only, const Visit& visit) {
   const Rank first = only.value_or(0), end = only ? *only + 1 : shape.world;
   for (Rank rank = first; rank < end; rank++)
-    schedule.steps(rank, shape, [&](const Step& step) { visit(rank, step); });
+    schedule.steps(rank, shape_of(schedule.operation, shape, rank),
+                   [&](const Step& step) { visit(rank, step); });
 }
 
 Summary summarise(const Schedule& schedule, const Shape& shape, std::optional<Rank> only) {
@@ -98,16 +91,13 @@ void print_legend(const Schedule& schedule, const Shape& shape, std::optional<Ra
   line("latency", summary.latency ? fmt::format("{:.0f} alpha", *summary.latency)
                                   : fmt::format("not computed above {} ranks", largest_costed_world));
   if (!moves_data(schedule)) return;
-  const bool reduces =
-      schedule.operation == Operation::all_reduce || schedule.operation == Operation::reduce_scatter;
-  line(reduces ? "chunk 0 is summed as" : "chunk 0 comes from rank",
+  line(reduces(schedule.operation) ? "chunk 0 is summed as" : "chunk 0 comes from rank",
        summary.chunk_0.empty() ? fmt::format("not computed above {} ranks", largest_interpreted_world)
                                : summary.chunk_0);
 }
 
 std::string title(const Schedule& schedule, const Shape& shape) {
-  const std::string root =
-      schedule.operation == Operation::broadcast ? fmt::format(", root {}", shape.root) : "";
+  const std::string root = is_rooted(schedule.operation) ? fmt::format(", root {}", shape.root) : "";
   return fmt::format("{} {}, world {}{}, {} chunk{}", name_of(schedule.algorithm),
                      name_of(schedule.operation), shape.world, root, schedule.chunks(shape),
                      schedule.chunks(shape) == 1 ? "" : "s");

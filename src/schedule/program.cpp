@@ -190,12 +190,43 @@ std::string described(const Step& step) {
   return fmt::format("{} from chunk {}", what, step.other);
 }
 
+// Whether a chunk of output lies where that of input does, in place.
+bool is_joined(const Claim& claim, Rank rank, uint32_t chunk) noexcept {
+  switch (claim.operation) {
+    case Operation::all_reduce:
+      return true;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+      return chunk == rank;
+    case Operation::reduce:
+      return rank == claim.shape.root;
+    case Operation::gather:
+    case Operation::scatter:
+      return rank == claim.shape.root && chunk == rank;
+    case Operation::broadcast:
+    case Operation::barrier:
+    case Operation::all_to_all:
+    case Operation::send_recv:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 Claim claim_of(const Schedule& schedule, const Shape& shape) {
   Claim claim{schedule.operation, shape, schedule.chunks(shape), {}};
-  for (Rank rank = 0; rank < shape.world; rank++) claim.steps.push_back(steps_of(schedule, rank, shape));
+  for (Rank rank = 0; rank < shape.world; rank++)
+    claim.steps.push_back(steps_of(schedule, rank, shape_of(schedule.operation, shape, rank)));
   return claim;
+}
+
+Shape shape_of(Operation operation, const Shape& shape, Rank rank) noexcept {
+  if (operation != Operation::send_recv) return shape;
+  Shape mine = shape;
+  mine.to = (rank + shape.root) % shape.world;
+  mine.from = (rank + shape.world - shape.root) % shape.world;
+  return mine;
 }
 
 Fault fault(const Claim& claim, Rank rank, uint32_t step, const std::string& what) {
@@ -208,12 +239,9 @@ uint32_t location(const Claim& claim, Placement placement, Rank rank, Buffer buf
                   uint32_t chunk) noexcept {
   const uint32_t chunks = claim.chunks;
   if (buffer == Buffer::accumulator) return 2 * chunks + chunk;
-  if (buffer == Buffer::output && placement == Placement::in_place) {
-    const bool shard =
-        claim.operation == Operation::reduce_scatter || claim.operation == Operation::all_gather;
-    if (claim.operation == Operation::all_reduce || (shard && chunk == rank)) return chunk;
-  }
-  return buffer == Buffer::output ? chunks + chunk : chunk;
+  if (buffer != Buffer::output) return chunk;
+  const bool joined = placement == Placement::in_place && is_joined(claim, rank, chunk);
+  return joined ? chunk : chunks + chunk;
 }
 
 Program::Program(const Claim& of, Form as, Placement where)

@@ -16,7 +16,10 @@ struct Claim {
   uint32_t chunks;
   std::vector<std::vector<Step>> steps;  // [rank], in listed order
 };
+/// Of a send_recv: every rank sends to the rank `root` places after it.
 Claim claim_of(const Schedule& schedule, const Shape& shape);
+/// The shape as `rank` is to see it.
+Shape shape_of(Operation operation, const Shape& shape, Rank rank) noexcept;
 
 /// A counter-example: where, and in one sentence what is wrong. `step` counts from 0 in the rank's list.
 struct Fault {
@@ -34,7 +37,9 @@ enum class Form : uint8_t {
   published,  // fused, and what is published has links of its own, with blocks that every other rank reads
 };
 /// In place: all_reduce's output is its input, reduce_scatter's output is its shard of the input,
-/// all_gather's input is its shard of the output. A broadcast is always in place; a barrier has no memory.
+/// all_gather's input is its shard of the output; the root's output of a reduce is its input, its shard of a
+/// gather or a scatter lies in the vector. A broadcast is always in place, all_to_all and send_recv never; a
+/// barrier has no memory.
 enum class Placement : uint8_t { out_of_place, in_place };
 
 /// A step touches memory that this names: equal numbers are the same memory of one rank.
@@ -51,8 +56,6 @@ struct Wait {
   Why why;
   bool released;  // not only done: the receiver must have consumed what `on` sent
 };
-
-inline constexpr uint32_t nobody = UINT32_MAX;
 
 struct Task {
   Action action;                                     // of one chunk

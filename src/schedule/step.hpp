@@ -13,6 +13,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "rondo/types.hpp"
@@ -58,9 +59,13 @@ constexpr bool receives(const Step& step) noexcept {
 }
 constexpr bool sends(const Step& step) noexcept { return step.kind == StepKind::send; }
 
+inline constexpr Rank nobody = UINT32_MAX;
+
 struct Shape {
   uint32_t world = 1;
   Rank root = 0;
+  Rank to = nobody, from = nobody;       // send_recv: this rank's peers
+  std::span<const uint32_t> nodes = {};  // of every rank; empty: all are on one
 };
 
 constexpr std::string_view name_of(StepKind kind) noexcept {
@@ -92,8 +97,45 @@ constexpr std::string_view name_of(Buffer buffer) noexcept {
   return "?";
 }
 
-enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-enum class Algorithm : uint8_t { ring, dissemination, direct, one_shot };
+/// The chunks of a vector are one buffer's, cut into parts. In an all_to_all chunk i * world + j is what rank i
+/// sends to rank j; in a send_recv chunk i is what rank i sends.
+enum class Operation : uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  send_recv,
+};
+enum class Algorithm : uint8_t {
+  ring,
+  dissemination,
+  direct,
+  one_shot,
+  tree,
+  double_tree,
+  halving_doubling,
+  hierarchical,
+};
+
+constexpr bool reduces(Operation operation) noexcept {
+  return operation == Operation::all_reduce || operation == Operation::reduce_scatter ||
+         operation == Operation::reduce;
+}
+constexpr bool is_rooted(Operation operation) noexcept {
+  return operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
+}
+/// Whether a buffer holds only this rank's part of the vector.
+constexpr bool is_shard(Operation operation, Buffer buffer) noexcept {
+  const bool in = operation == Operation::all_gather || operation == Operation::gather;
+  const bool out = operation == Operation::reduce_scatter || operation == Operation::scatter;
+  return (in && buffer == Buffer::input) || (out && buffer == Buffer::output);
+}
 
 constexpr std::string_view name_of(Operation operation) noexcept {
   switch (operation) {
@@ -107,6 +149,16 @@ constexpr std::string_view name_of(Operation operation) noexcept {
       return "broadcast";
     case Operation::barrier:
       return "barrier";
+    case Operation::reduce:
+      return "reduce";
+    case Operation::gather:
+      return "gather";
+    case Operation::scatter:
+      return "scatter";
+    case Operation::all_to_all:
+      return "all_to_all";
+    case Operation::send_recv:
+      return "send_recv";
   }
   return "?";
 }
@@ -120,6 +172,14 @@ constexpr std::string_view name_of(Algorithm algorithm) noexcept {
       return "direct";
     case Algorithm::one_shot:
       return "one_shot";
+    case Algorithm::tree:
+      return "tree";
+    case Algorithm::double_tree:
+      return "double_tree";
+    case Algorithm::halving_doubling:
+      return "halving_doubling";
+    case Algorithm::hierarchical:
+      return "hierarchical";
   }
   return "?";
 }
@@ -133,6 +193,7 @@ struct Schedule {
   Algorithm algorithm;
   uint32_t (*chunks)(const Shape&);  // how many chunks the vector is cut into
   void (*steps)(Rank, const Shape&, const Emit&);
+  bool canonical = false;  // sums in the order of the canonical tree, whatever the world
 };
 
 }  // namespace rondo::schedule

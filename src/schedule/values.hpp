@@ -1,8 +1,10 @@
 // Symbolic values: expression trees over the ranks' contributions. Equal trees are one node (hash-consing),
 // so that building and comparing them is cheap.
 #pragma once
+#include <bit>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedule/step.hpp"
@@ -28,7 +30,9 @@ class Values {
   Value contribution(Rank rank, uint32_t chunk) {
     return make({State::contribution, chunk, uint64_t(1) << rank, rank, chunk});
   }
+  /// Every reduction commutes, to the bit: whoever holds the lowest rank comes first.
   Value combine(Value left, Value right) {
+    if (std::countr_zero(at(left).ranks) > std::countr_zero(at(right).ranks)) std::swap(left, right);
     return make({State::partial, at(left).chunk, at(left).ranks | at(right).ranks, left, right});
   }
   Value finish(Value value) {
@@ -36,7 +40,7 @@ class Values {
   }
 
   const Node& at(Value value) const noexcept { return nodes_[value - 1]; }
-  /// The order of summation: "((1+2)+3)+0".
+  /// The order of summation: "0+((1+2)+3)".
   std::string tree(Value value) const;
 
  private:

@@ -16,7 +16,7 @@ struct Verdict {
   bool ok() const noexcept { return !wrong; }
   /// Names rank and step and says what is wrong in one sentence; empty when nothing is.
   std::string counter_example() const { return wrong ? wrong->sentence : std::string(); }
-  /// How `chunk` of a reduction is summed: "((1+2)+3)+0".
+  /// How `chunk` of a reduction is summed: "0+((1+2)+3)".
   std::string order(uint32_t chunk) const { return meaning.values.tree(meaning.chunks.at(chunk)); }
 };
 

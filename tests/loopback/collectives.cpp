@@ -34,11 +34,21 @@ std::string text(const Case& c, uint32_t world, DataType type) {
 
 // What rank `rank` holds at index i of the whole vector when the operation is over.
 template <class T>
-T expected(const Case& c, uint32_t world, uint64_t i) {
+T expected(const Case& c, uint32_t world, Rank rank, uint64_t i) {
   switch (c.operation) {
     case Operation::all_reduce:
     case Operation::reduce_scatter:
+    case Operation::reduce:
       return reduced<T>(world, i, c.reduction);
+    case Operation::scatter:
+      return element<T>(c.root, i, c.reduction);
+    case Operation::send_recv:
+      return element<T>((rank + world - c.root) % world, i, c.reduction);
+    case Operation::all_to_all: {
+      const uint64_t part = c.count / world;
+      return element<T>(Rank(i / part), rank * part + i % part, c.reduction);
+    }
+    case Operation::gather:
     case Operation::all_gather: {
       Rank owner = 0;
       while (shard(c.count, world, owner).first + shard(c.count, world, owner).count <= i) owner++;
@@ -52,15 +62,43 @@ T expected(const Case& c, uint32_t world, uint64_t i) {
   return T();
 }
 
+std::shared_ptr<const schedule::Parts> one_part(uint64_t count) {
+  return std::make_shared<schedule::Parts>(schedule::Parts{{0, count}, {0, count}});
+}
+
+// What a rank's buffers hold of the whole vector.
+std::pair<Extent, Extent> extents(const Case& c, uint32_t world, Rank rank) {
+  const Extent whole{0, c.count}, own = shard(c.count, world, rank);
+  const bool root = rank == c.root;
+  switch (c.operation) {
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_to_all:
+    case Operation::send_recv:
+    case Operation::barrier:
+      return {whole, whole};
+    case Operation::reduce_scatter:
+      return {whole, own};
+    case Operation::all_gather:
+      return {own, whole};
+    case Operation::reduce:
+      return {whole, root ? whole : Extent{}};
+    case Operation::gather:
+      return {own, root ? whole : Extent{}};
+    case Operation::scatter:
+      return {root ? whole : Extent{}, own};
+  }
+  return {};
+}
+
 // Runs the case on one rank; returns the number of wrong elements.
 template <class T>
 uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks) {
   const uint32_t world = ranks.size();
-  const Extent own = shard(c.count, world, rank);
-  const bool shard_in = c.operation == Operation::all_gather,
-             shard_out = c.operation == Operation::reduce_scatter;
-  const bool in_place = c.in_place || c.operation == Operation::broadcast;
-  const Extent in = shard_in ? own : Extent{0, c.count}, out = shard_out ? own : Extent{0, c.count};
+  const auto [in, out] = extents(c, world, rank);
+  // Only the root has both buffers.
+  const bool rootless = is_rooted(c.operation) && c.operation != Operation::broadcast && rank != c.root;
+  const bool in_place = c.in_place && !rootless;
   Guarded<T> whole(c.count, c.offset, ranks.buffer(rank, 0)),
       input(in_place ? 0 : in.count, c.offset, ranks.buffer(rank, 1)),
       output(in_place ? 0 : out.count, 2 * c.offset, ranks.buffer(rank, 2));
@@ -71,14 +109,18 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
     const T value = element<T>(rank, in.first + i, c.reduction);
     source.set(in_place ? in.first + i : i, value);
   }
-  const engine::Call call{.operation = c.operation,
-                          .algorithm = c.algorithm,
-                          .type = data_type_of<T>,
-                          .reduction = c.reduction,
-                          .count = c.count,
-                          .root = c.root,
-                          .input = input_at,
-                          .output = output_at};
+  const engine::Call call{
+      .operation = c.operation,
+      .algorithm = c.algorithm,
+      .type = data_type_of<T>,
+      .reduction = c.reduction,
+      .count = c.count,
+      .root = c.operation == Operation::send_recv ? 0 : c.root,
+      .to = c.operation == Operation::send_recv ? (rank + c.root) % world : schedule::nobody,
+      .from = c.operation == Operation::send_recv ? (rank + world - c.root) % world : schedule::nobody,
+      .parts = c.operation == Operation::send_recv ? one_part(c.count) : nullptr,
+      .input = input_at,
+      .output = output_at};
   const auto outcome = engine.run(call, soon());
   if (!outcome) {
     if (outcome.error().code != ErrorCode::aborted) MESSAGE(outcome.error().message);
@@ -88,7 +130,7 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
   Guarded<T>& result = in_place ? whole : output;
   uint64_t wrong = !whole.intact() + !input.intact() + !output.intact();
   for (uint64_t i = 0; i < out.count; i++)
-    wrong += result.get(in_place ? out.first + i : i) != expected<T>(c, world, out.first + i);
+    wrong += result.get(in_place ? out.first + i : i) != expected<T>(c, world, rank, out.first + i);
   for (uint64_t i = 0; !in_place && i < in.count; i++)
     wrong += input.get(i) != element<T>(rank, in.first + i, c.reduction);
   return wrong;
@@ -129,8 +171,24 @@ std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts)
           for (const Reduction reduction : all_reductions)
             for (const bool in_place : {false, true}) add(reduction, in_place, 0);
           break;
+        case Operation::reduce:
+          for (const Reduction reduction : all_reductions) {
+            const bool in_place = turn % 2 == 0;
+            add(reduction, in_place, turn % world);
+          }
+          break;
         case Operation::all_gather:
           for (const bool in_place : {false, true}) add(Reduction::sum, in_place, 0);
+          break;
+        case Operation::gather:
+        case Operation::scatter:
+          for (const bool in_place : {false, true}) add(Reduction::sum, in_place, turn % world);
+          break;
+        case Operation::all_to_all:
+          cases.push_back({operation, algorithm, Reduction::sum, count * world, false, turn++ % 3, 0});
+          break;
+        case Operation::send_recv:
+          for (Rank distance = 0; distance < world; distance += 2) add(Reduction::sum, false, distance);
           break;
         case Operation::broadcast:
           for (Rank root = 0; root < world; root += 3) add(Reduction::sum, true, root);

@@ -43,6 +43,7 @@ std::vector<Outcome> run_calls(World& world, milliseconds timeout,
 class Leaving final : public Fabric, Tx, Rx {
  public:
   explicit Leaving(int at) : at_(at) {}
+  LinkCaps link_caps() const noexcept override { return caps_; }
   Result<Pair> open(Rank, Lane) noexcept override { return Pair{this, this}; }
   void arm(bool) noexcept override {}
   void close() noexcept override {}
@@ -194,6 +195,7 @@ class OneSlotTx final : public Tx {
 TEST_CASE("a flush that frees a slot is progress: the call does not go to sleep after it") {
   class OneLink final : public Fabric {
    public:
+    LinkCaps link_caps() const noexcept override { return tx_.caps(); }
     Result<Pair> open(Rank, Lane) noexcept override { return Pair{&tx_, &unused_.rx()}; }
     void arm(bool) noexcept override {}
     void close() noexcept override {}

@@ -30,16 +30,19 @@ struct Checks {
     return target.only_its_own_bytes_written();
   }
 
-  template <class Left>
+  template <class Left, class Right>
   bool finish(Reducer::Finish call, size_t count, size_t offset, uint32_t world) const {
     Misaligned<Left> left(count, offset);
-    Misaligned<T> right(count, (offset * 3 + 1) % 8), target(count, (offset * 5 + 2) % 8);
+    Misaligned<Right> right(count, (offset * 3 + 1) % 8);
+    Misaligned<T> target(count, (offset * 5 + 2) % 8);
     left.fill(random);
     right.fill(random);
-    // A partial of an integer average is a sum of world - 1 elements.
-    if constexpr (!is_float<T> && sizeof(Left) > sizeof(T)) {
-      for (size_t i = 0; i < count; ++i) left.set(i, Left(awkward<T>(random)) * Left(world - 1));
-    }
+    // The partials of an integer average are sums of so many elements.
+    const uint32_t on_right = sizeof(Right) > sizeof(T) ? world / 2 : 1;
+    if constexpr (!is_float<T> && sizeof(Left) > sizeof(T))
+      for (size_t i = 0; i < count; ++i) left.set(i, Left(awkward<T>(random)) * Left(world - on_right));
+    if constexpr (!is_float<T> && sizeof(Right) > sizeof(T))
+      for (size_t i = 0; i < count; ++i) right.set(i, Right(awkward<T>(random)) * Right(on_right));
     call(target.data(), left.data(), right.data(), count, world);
     for (size_t i = 0; i < count; ++i) {
       const A value = combined<A>(reduction, widened<A>(left[i]), widened<A>(right[i]));
@@ -82,8 +85,9 @@ struct Checks {
                  combine<A, T>(kernels.partial, count, offset) &&
                  combine<A, A>(kernels.partials, count, offset) && finish_one(count, offset);
     for (const uint32_t world : {2u, 3u, 64u, 1u << 20}) {
-      right = right && finish<T>(kernels.finish_narrow, count, offset, world) &&
-              finish<A>(kernels.finish_partial, count, offset, world);
+      right = right && finish<T, T>(kernels.finish_narrow, count, offset, world) &&
+              finish<A, T>(kernels.finish_partial, count, offset, world) &&
+              finish<A, A>(kernels.finish_partials, count, offset, world);
     }
     return right;
   }

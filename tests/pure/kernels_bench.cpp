@@ -67,6 +67,7 @@ class Bench {
     line("partials", {a, a, a}, combine(kernels_.partials));
     line("finish_narrow", {t, t, t}, finish(kernels_.finish_narrow));
     line("finish_partial", {t, a, t}, finish(kernels_.finish_partial));
+    line("finish_partials", {t, a, a}, finish(kernels_.finish_partials));
     line("finish", {t, t}, [this](size_t n) { kernels_.finish(at(0), at(1), n, 1); });
     for (const uint32_t world : {2u, 3u, 4u, 5u, 8u, 16u, 64u}) {
       line(fmt::format("finish_tree {}", world), std::vector<size_t>(world + 1, t),

@@ -1,4 +1,5 @@
 #include "schedule/print.hpp"
+#include "schedule/program.hpp"
 
 #include <doctest/doctest.h>
 
@@ -51,7 +52,8 @@ TEST_CASE("print: a line per step, the rest are comments") {
     for (uint32_t world : {1u, 2u, 5u, 70u}) {
       size_t steps = 0, lines = 0;
       for (Rank rank = 0; rank < world; rank++)
-        schedule.steps(rank, {.world = world}, [&](const Step&) { steps++; });
+        schedule.steps(rank, shape_of(schedule.operation, {.world = world}, rank),
+                       [&](const Step&) { steps++; });
       std::istringstream text(text_of(schedule, {.world = world}));
       for (std::string line; std::getline(text, line);) {
         if (line[0] == '#') continue;
@@ -86,7 +88,7 @@ TEST_CASE("print: rank 1 of a ring all-reduce on 3 ranks") {
         "# steps: 8 on rank 1\n"
         "# payload sent by rank 1: 4/3 m, of a vector of m\n"
         "# latency: 4 alpha\n"
-        "# chunk 0 is summed as: (1+2)+0\n");
+        "# chunk 0 is summed as: 0+(1+2)\n");
 }
 
 TEST_CASE("print: the summary fits the operation") {
@@ -129,7 +131,7 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
   CHECK(complaint("--algorithm ring --world 4 --operation broadcast --root 3 --rank 1 --json") == "");
   CHECK(contains(complaint("--algorithm rings --world 4"),
                  "--algorithm: rings is not one of: ring, dissemination"));
-  CHECK(contains(complaint("--algorithm ring --world 4 --operation reduce"),
+  CHECK(contains(complaint("--algorithm ring --world 4 --operation reduction"),
                  "all_reduce, reduce_scatter, all_gather"));
   CHECK(contains(complaint("--algorithm dissemination --world 4"),
                  "all_reduce has no dissemination, it has: ring"));

@@ -159,6 +159,7 @@ class PipeRx final : public Rx {
 class Network::RankFabric final : public Fabric {
  public:
   RankFabric(Network& network, Rank rank) : network_(network), rank_(rank) {}
+  LinkCaps link_caps() const noexcept override { return network_.caps_; }
   Result<Pair> open(Rank peer, Lane) noexcept override {
     auto& link = links_[peer];
     if (!link.first) {

@@ -33,6 +33,7 @@ class ShmFabric final : public Fabric {
   /// Bytes of the caller's memory that the readers of all links have been referred to. Driver.
   uint64_t bytes_referred() const noexcept;
 
+  LinkCaps link_caps() const noexcept override { return caps_of(mine_->sizes(), 1); }
   /// Lane 0 only.
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
   Tx* publication() noexcept override { return publication_ ? &*publication_ : nullptr; }

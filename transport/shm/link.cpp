@@ -47,12 +47,6 @@ Slot* after(Slot* slot, std::span<Slot> slots) {
 }
 uint32_t after(uint32_t block, size_t blocks) { return block + 1 == blocks ? 0 : block + 1; }
 
-LinkCaps caps_of(const Sizes& sizes, size_t readers) {
-  return {.slot_bytes = sizes.slot_bytes,
-          .slots = std::min(sizes.slots, sizes.blocks),
-          .readers = uint32_t(readers)};
-}
-
 LentSources::Mapped mapped_words(const std::vector<ShmTx::Reader>& readers) {
   LentSources::Mapped words;
   for (const ShmTx::Reader& reader : readers) words.push_back(reader.mapped);
@@ -60,6 +54,12 @@ LentSources::Mapped mapped_words(const std::vector<ShmTx::Reader>& readers) {
 }
 
 }  // namespace
+
+LinkCaps caps_of(const Sizes& sizes, size_t readers) noexcept {
+  return {.slot_bytes = sizes.slot_bytes,
+          .slots = std::min(sizes.slots, sizes.blocks),
+          .readers = uint32_t(readers)};
+}
 
 void set_asleep(Area& area, bool asleep) noexcept {
   area.header().asleep.store(asleep, in_order);

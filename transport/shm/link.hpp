@@ -17,6 +17,8 @@ namespace rondo::shm {
 /// Rings a peer's doorbell.
 using Ring = std::function<void()>;
 
+LinkCaps caps_of(const Sizes& sizes, size_t readers) noexcept;
+
 class ShmTx final : public Tx {
  public:
   struct Reader {

@@ -17,6 +17,9 @@ class TcpFabric final : public Fabric {
   explicit TcpFabric(Connect connect, const Sizes& sizes = {})
       : connect_(std::move(connect)), sizes_(sizes) {}
 
+  LinkCaps link_caps() const noexcept override {
+    return {.slot_bytes = sizes_.slot_bytes, .slots = sizes_.slots};
+  }
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
   void arm(bool) noexcept override {}  // the descriptors wake an epoll that watches them
   void close() noexcept override;
