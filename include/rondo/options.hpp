@@ -18,7 +18,12 @@ struct Options {
   std::string interfaces;  ///< RONDO_INTERFACE: which may be listened on
   std::string ports;       ///< RONDO_PORTS: where to listen, "45000-45010"
   std::string transport;   ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"
-  std::string algorithm;   ///< RONDO_ALGORITHM: "auto", "ring", "direct", "one_shot"
+  std::string algorithm;   ///< RONDO_ALGORITHM of rank 0: "auto", "ring", "direct", ... (docs/algorithms.md)
+  /// RONDO_REPRODUCIBLE of rank 0, "0" or "1": sum in the order of the canonical tree unless a call says otherwise.
+  std::optional<bool> reproducible;
+  std::string tuning;  ///< RONDO_TUNING of rank 0: a file that `rondo tune` wrote
+  /// RONDO_NODE: ranks that give different numbers are taken for ranks of different machines; for tests.
+  std::optional<uint32_t> node;
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60
   std::optional<std::chrono::milliseconds> timeout;       ///< RONDO_TIMEOUT in seconds: of one operation; 300
 };

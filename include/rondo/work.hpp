@@ -1,6 +1,7 @@
 // rondo::Work: an operation that goes on while its caller does something else.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,10 @@ class [[nodiscard]] Work {
   Result<void> wait(std::chrono::milliseconds limit);
   /// Whether it has ended. Never blocks.
   bool test() const noexcept;
+  /// Calls `callback` once, when the operation has ended: on the thread that ended it, which may be the
+  /// library's own, or now if it has. It must be short, must not throw, and must not wait for an operation.
+  /// One callback per Work; without effect on one that was moved from.
+  void on_end(std::function<void()> callback);
   /// The error with which it ended; nothing while it is under way or when all went well.
   std::optional<Error> error() const;
 

@@ -67,7 +67,8 @@ constexpr std::string_view no_launcher =
     "start the program with rondo run, torchrun, mpirun or srun, or set it";
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
-              transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports";
+              transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports",
+              tuning = "Options::tuning";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -162,6 +163,12 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
   fill(options.ports, from.ports, lookup, "RONDO_PORTS");
+  fill(options.tuning, from.tuning, lookup, "RONDO_TUNING");
+  const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
+  if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
+    return ok.error();
+  const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
+  if (auto ok = fill(options.node, nullptr, lookup, {"RONDO_NODE"}, node); !ok) return ok.error();
   std::string unused;
   fill(options.interfaces, unused, lookup, "RONDO_INTERFACE");
   fill(options.root, from.root, lookup, "RONDO_ROOT");

@@ -41,8 +41,11 @@ void Membership::open_memory_door() {
 void Membership::agree() {
   if (setup_->transport != job_.transport && setup_->transport != Transport::automatic)
     log::line(log::Level::info, int(rank_), "RONDO_TRANSPORT of rank 0 counts, not that of this rank");
-  if (setup_->algorithm != job_.algorithm && setup_->algorithm != "auto")
+  const Policy &mine = setup_->policy, &counts = job_.policy;
+  if (mine.algorithm != counts.algorithm && mine.algorithm != "auto")
     log::line(log::Level::info, int(rank_), "RONDO_ALGORITHM of rank 0 counts, not that of this rank");
+  if (mine.reproducible && !counts.reproducible)
+    log::line(log::Level::info, int(rank_), "RONDO_REPRODUCIBLE of rank 0 counts, not that of this rank");
   if (const auto groups = not_to_be_tried()) return conclude(*groups);
   reports_.resize(world_);
   const TimePoint deadline = deadline_after(milliseconds(job_.remaining_ms));

@@ -246,7 +246,7 @@ void Hub::complete() {
   Welcome welcome;
   welcome.epoch = random_number();
   welcome.transport = setup_.transport;
-  welcome.algorithm = setup_.algorithm;
+  welcome.policy = setup_.policy;
   welcome.remaining_ms = uint32_t(milliseconds_until(setup_.deadline));
   for (const Member& member : members_) {
     welcome.persons.push_back(member.join.person);

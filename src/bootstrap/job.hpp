@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "bootstrap/meeting.hpp"
+#include "bootstrap/wire.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
 
@@ -72,8 +73,8 @@ class Job {
   virtual uint32_t local_world() const noexcept = 0;
   /// Every rank sees every other's memory, and all use it; the same on every rank.
   virtual bool shares_memory() const noexcept = 0;
-  /// Options::algorithm of rank 0, whose counts.
-  virtual const std::string& algorithm() const noexcept = 0;
+  /// Rank 0's, which counts.
+  virtual const Policy& policy() const noexcept = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
   /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank

@@ -22,6 +22,10 @@ Transport transport_of(const Options& options) {
   return options.transport == "shm" ? Transport::shm : Transport::automatic;
 }
 
+Policy policy_of(const Options& options) {
+  return {options.algorithm, options.reproducible.value_or(false), {}};
+}
+
 std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,
                                       const Credentials& credentials, const Limits& limits,
                                       const Meeting& meeting) {
@@ -29,10 +33,10 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
   assert(root.ok() && ports.ok());  // the options are complete
-  return std::make_shared<StarSetup>(
-      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
-                *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(),
-                options.interfaces, *ports, meeting, transport_of(options), options.algorithm});
+  return std::make_shared<StarSetup>(StarSetup{
+      service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
+      *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
+      options.interfaces, *ports, meeting, transport_of(options), policy_of(options)});
 }
 
 }  // namespace
@@ -47,7 +51,7 @@ Membership::Membership(const Options& options, const std::shared_ptr<Service>& s
       limits_(limits),
       setup_(make_setup(options, service, credentials_, limits, meeting)),
       handler_(&handler) {
-  job_.algorithm = options.algorithm;  // until rank 0 says what counts
+  job_.policy = policy_of(options);  // until rank 0 says what counts
 }
 
 // ---- The user's threads.

@@ -29,10 +29,14 @@ BootId read_boot_id() {
 
 }  // namespace
 
-Person this_process() {
+Person this_process(std::optional<uint32_t> node) {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
-  return {uint32_t(::getpid()), std::string(name.data()).substr(0, longest_host), read_boot_id()};
+  return {uint32_t(::getpid()),
+          std::string(name.data()).substr(0, longest_host),
+          read_boot_id(),
+          {},
+          node.value_or(own_node)};
 }
 
 std::string describe(Rank rank, const Person& person) {

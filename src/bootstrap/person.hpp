@@ -6,7 +6,7 @@
 
 namespace rondo::bootstrap {
 
-Person this_process();
+Person this_process(std::optional<uint32_t> node = std::nullopt);
 /// "rank 2 (pid 1234 on node-1)"
 std::string describe(Rank rank, const Person& person);
 /// "3.0 s"

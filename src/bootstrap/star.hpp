@@ -56,7 +56,7 @@ struct StarSetup {
   PortRange ports;
   Meeting meeting;
   Transport transport;
-  std::string algorithm;  // Options::algorithm
+  Policy policy;
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);

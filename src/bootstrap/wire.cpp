@@ -10,7 +10,7 @@ constexpr std::string_view magic("RONDO\r\n\x97", 8);
 constexpr size_t build_bytes = 16;
 
 void write(Writer& out, const Person& person) {
-  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door);
+  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door).u32(person.node);
 }
 Person read_person(Reader& in) {
   Person person;
@@ -18,6 +18,7 @@ Person read_person(Reader& in) {
   person.host = in.text();
   in.raw(person.boot);
   in.raw(person.door);
+  person.node = in.u32();
   return person;
 }
 void write(Writer& out, const DataAddress& address) {
@@ -159,7 +160,9 @@ std::optional<Join> decode_join(std::span<const std::byte> data) {
 
 Bytes encode(const Welcome& welcome) {
   Writer out;
-  out.u64(welcome.epoch).u8(uint8_t(welcome.transport)).text(welcome.algorithm, longest_algorithm);
+  out.u64(welcome.epoch).u8(uint8_t(welcome.transport));
+  out.text(welcome.policy.algorithm, longest_algorithm).u8(welcome.policy.reproducible);
+  out.text(welcome.policy.table, longest_table);
   out.u32(welcome.remaining_ms);
   out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
@@ -174,7 +177,9 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   Welcome welcome;
   welcome.epoch = in.u64();
   welcome.transport = Transport(in.u8());
-  welcome.algorithm = in.text();
+  welcome.policy.algorithm = in.text();
+  welcome.policy.reproducible = in.u8() != 0;
+  welcome.policy.table = in.text();
   welcome.remaining_ms = in.u32();
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) {

@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 2;
+inline constexpr uint16_t protocol_version = 3;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -81,17 +81,22 @@ struct DataAddress {
   friend bool operator==(const DataAddress&, const DataAddress&) = default;
 };
 
+/// The node is the machine.
+inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
 struct Person {
   uint32_t pid = 0;
   std::string host;
   BootId boot{};
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
+  uint32_t node =
+      own_node;  // Options::node: ranks with different ones are taken for ranks of different machines
   friend bool operator==(const Person&, const Person&) = default;
 };
 
 inline constexpr Rank everyone = 0xffffffff;
-inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64, longest_algorithm = 32;
+inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64, longest_algorithm = 32,
+                        longest_table = 32u << 10;
 inline constexpr size_t longest_small_body = 4096, longest_welcome_body = 16u << 20;
 
 enum class Kind : uint8_t {
@@ -123,10 +128,17 @@ struct Join {
 };
 /// What carries the data: RONDO_TRANSPORT of rank 0.
 enum class Transport : uint8_t { automatic = 1, tcp = 2, shm = 3 };
+/// How algorithms are chosen. Rank 0's counts.
+struct Policy {
+  std::string algorithm = "auto";  // Options::algorithm, at most 32 characters
+  bool reproducible = false;       // Options::reproducible
+  std::string table;               // the text of the file Options::tuning, at most longest_table
+  friend bool operator==(const Policy&, const Policy&) = default;
+};
 struct Welcome {
   uint64_t epoch = 0;
   Transport transport = Transport::automatic;
-  std::string algorithm = "auto";      // RONDO_ALGORITHM of rank 0, at most 32 characters
+  Policy policy;
   uint32_t remaining_ms = 0;           // until all must have agreed on the transport
   std::vector<Person> persons;         // by rank
   std::vector<DataAddress> listeners;  // by rank

@@ -1,6 +1,8 @@
 // The public operations: their arguments become an engine::Call.
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "engine/call.hpp"
 #include "rondo/communicator.hpp"
 
@@ -9,38 +11,103 @@ namespace {
 
 using engine::Call;
 using schedule::Operation;
+using schedule::Parts;
 
-Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type) {
+Call call_of(Operation operation, const void* input, void* output, size_t count, DataType type,
+             Rank root = 0) {
   Call call{.operation = operation};
   call.type = type;
   call.count = count;
+  call.root = root;
   call.input = static_cast<const std::byte*>(input);
   call.output = static_cast<std::byte*>(output);
   return call;
 }
 
 Call reducing(Operation operation, const void* input, void* output, size_t count, DataType type,
-              Reduction reduction) {
-  Call call = call_of(operation, input, output, count, type);
+              Reduction reduction, Rank root = 0) {
+  Call call = call_of(operation, input, output, count, type, root);
   call.reduction = reduction;
   return call;
 }
 
-Call rooted(Operation operation, void* data, size_t count, DataType type, Rank root) {
-  Call call = call_of(operation, data, data, count, type);
-  call.root = root;
+// One part for every rank, all of `count` elements. A product that does not fit is refused as too large.
+uint64_t whole(size_t count, uint32_t world) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(uint64_t(count), uint64_t(world), &product) ? UINT64_MAX : product;
+}
+
+std::vector<uint64_t> beginnings(std::span<const size_t> counts) {
+  std::vector<uint64_t> first(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), first.begin() + 1, std::plus<uint64_t>());
+  return first;
+}
+
+Call uneven(Call call, std::span<const size_t> in, std::span<const size_t> out) {
+  call.parts = std::make_shared<const Parts>(Parts{beginnings(in), beginnings(out)});
+  call.count = std::max(call.parts->input.back(), call.parts->output.back());
   return call;
 }
 
-Call barrier_call() { return call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32); }
+Call pairwise(const void* input, size_t send_count, Rank to, void* output, size_t recv_count, Rank from,
+              DataType type) {
+  Call call = call_of(Operation::send_recv, input, output, 0, type);
+  call.to = to;
+  call.from = from;
+  call.parts = std::make_shared<const Parts>(Parts{{0, send_count}, {0, recv_count}});
+  return call;
+}
+
+Result<void> wrong(const char* operation, const std::string& what) {
+  return Error{ErrorCode::invalid_argument, fmt::format("{}: {}", operation, what)};
+}
+
+Result<void> counts_fit(const char* operation, const char* name, std::span<const size_t> counts,
+                        uint32_t world, const char* buffer, size_t elements) {
+  if (counts.size() != world)
+    return wrong(operation, fmt::format("{} must hold {} numbers, one for each rank, not {}", name, world,
+                                        counts.size()));
+  const uint64_t sum = beginnings(counts).back();
+  if (sum != elements)
+    return wrong(operation,
+                 fmt::format("{} add up to {}, but {} has {} elements", name, sum, buffer, elements));
+  return {};
+}
 
 }  // namespace
 
 Result<void> Communicator::same_size(const char* operation, size_t expected, size_t given) {
   if (expected == given) return {};
-  return Error{ErrorCode::invalid_argument, fmt::format("{}: the second buffer must have {} elements, not {}",
-                                                        operation, expected, given)};
+  return wrong(operation, fmt::format("the second buffer must have {} elements, not {}", expected, given));
 }
+
+Result<void> Communicator::same_parts(const char* operation, size_t input, size_t output) const {
+  if (auto same = same_size(operation, input, output); !same) return same;
+  if (world() == 0 || input % world() == 0) return {};
+  return wrong(operation, fmt::format("{} elements cannot be cut into {} equal parts; use {}_v", input,
+                                      world(), operation));
+}
+
+Result<void> Communicator::fits_parts(const char* operation, std::span<const size_t> counts, size_t all,
+                                      size_t part) const {
+  if (!state_) return {};  // what is wrong is told by the call itself
+  if (auto fit = counts_fit(operation, "the counts", counts, world(), "the whole vector", all); !fit)
+    return fit;
+  if (part == counts[rank()]) return {};
+  return wrong(operation, fmt::format("this rank's part must have {} elements, as counts[{}] says, not {}",
+                                      counts[rank()], rank(), part));
+}
+
+Result<void> Communicator::fits_pairs(const char* operation, std::span<const size_t> send_counts,
+                                      size_t input, std::span<const size_t> recv_counts,
+                                      size_t output) const {
+  if (!state_) return {};
+  if (auto fit = counts_fit(operation, "send_counts", send_counts, world(), "the input", input); !fit)
+    return fit;
+  return counts_fit(operation, "recv_counts", recv_counts, world(), "the output", output);
+}
+
+// ---- Each operation twice: at once, and with a Work.
 
 Result<void> Communicator::all_reduce(const void* input, void* output, size_t count, DataType type,
                                       Reduction reduction, const CallOptions& options) {
@@ -62,6 +129,30 @@ Result<Work> Communicator::async_reduce_scatter(const void* input, void* output,
   return submit(reducing(Operation::reduce_scatter, input, output, count, type, reduction), options);
 }
 
+Result<void> Communicator::reduce_scatter_v(const void* input, void* output, std::span<const size_t> counts,
+                                            DataType type, Reduction reduction, const CallOptions& options) {
+  return run(uneven(reducing(Operation::reduce_scatter, input, output, 0, type, reduction), counts, counts),
+             options);
+}
+
+Result<Work> Communicator::async_reduce_scatter_v(const void* input, void* output,
+                                                  std::span<const size_t> counts, DataType type,
+                                                  Reduction reduction, const CallOptions& options) {
+  return submit(
+      uneven(reducing(Operation::reduce_scatter, input, output, 0, type, reduction), counts, counts),
+      options);
+}
+
+Result<void> Communicator::reduce(const void* input, void* output, size_t count, DataType type,
+                                  Reduction reduction, Rank root, const CallOptions& options) {
+  return run(reducing(Operation::reduce, input, output, count, type, reduction, root), options);
+}
+
+Result<Work> Communicator::async_reduce(const void* input, void* output, size_t count, DataType type,
+                                        Reduction reduction, Rank root, const CallOptions& options) {
+  return submit(reducing(Operation::reduce, input, output, count, type, reduction, root), options);
+}
+
 Result<void> Communicator::all_gather(const void* input, void* output, size_t count, DataType type,
                                       const CallOptions& options) {
   return run(call_of(Operation::all_gather, input, output, count, type), options);
@@ -72,20 +163,118 @@ Result<Work> Communicator::async_all_gather(const void* input, void* output, siz
   return submit(call_of(Operation::all_gather, input, output, count, type), options);
 }
 
+Result<void> Communicator::all_gather_v(const void* input, void* output, std::span<const size_t> counts,
+                                        DataType type, const CallOptions& options) {
+  return run(uneven(call_of(Operation::all_gather, input, output, 0, type), counts, counts), options);
+}
+
+Result<Work> Communicator::async_all_gather_v(const void* input, void* output, std::span<const size_t> counts,
+                                              DataType type, const CallOptions& options) {
+  return submit(uneven(call_of(Operation::all_gather, input, output, 0, type), counts, counts), options);
+}
+
 Result<void> Communicator::broadcast(void* data, size_t count, DataType type, Rank root,
                                      const CallOptions& options) {
-  return run(rooted(Operation::broadcast, data, count, type, root), options);
+  return run(call_of(Operation::broadcast, data, data, count, type, root), options);
 }
 
 Result<Work> Communicator::async_broadcast(void* data, size_t count, DataType type, Rank root,
                                            const CallOptions& options) {
-  return submit(rooted(Operation::broadcast, data, count, type, root), options);
+  return submit(call_of(Operation::broadcast, data, data, count, type, root), options);
 }
 
-Result<void> Communicator::barrier(const CallOptions& options) { return run(barrier_call(), options); }
+Result<void> Communicator::gather(const void* input, void* output, size_t count, DataType type, Rank root,
+                                  const CallOptions& options) {
+  return run(call_of(Operation::gather, input, output, whole(count, world()), type, root), options);
+}
+
+Result<Work> Communicator::async_gather(const void* input, void* output, size_t count, DataType type,
+                                        Rank root, const CallOptions& options) {
+  return submit(call_of(Operation::gather, input, output, whole(count, world()), type, root), options);
+}
+
+Result<void> Communicator::scatter(const void* input, void* output, size_t count, DataType type, Rank root,
+                                   const CallOptions& options) {
+  return run(call_of(Operation::scatter, input, output, whole(count, world()), type, root), options);
+}
+
+Result<Work> Communicator::async_scatter(const void* input, void* output, size_t count, DataType type,
+                                         Rank root, const CallOptions& options) {
+  return submit(call_of(Operation::scatter, input, output, whole(count, world()), type, root), options);
+}
+
+Result<void> Communicator::all_to_all(const void* input, void* output, size_t count, DataType type,
+                                      const CallOptions& options) {
+  return run(call_of(Operation::all_to_all, input, output, whole(count, world()), type), options);
+}
+
+Result<Work> Communicator::async_all_to_all(const void* input, void* output, size_t count, DataType type,
+                                            const CallOptions& options) {
+  return submit(call_of(Operation::all_to_all, input, output, whole(count, world()), type), options);
+}
+
+Result<void> Communicator::all_to_all_v(const void* input, std::span<const size_t> send_counts, void* output,
+                                        std::span<const size_t> recv_counts, DataType type,
+                                        const CallOptions& options) {
+  return run(uneven(call_of(Operation::all_to_all, input, output, 0, type), send_counts, recv_counts),
+             options);
+}
+
+Result<Work> Communicator::async_all_to_all_v(const void* input, std::span<const size_t> send_counts,
+                                              void* output, std::span<const size_t> recv_counts,
+                                              DataType type, const CallOptions& options) {
+  return submit(uneven(call_of(Operation::all_to_all, input, output, 0, type), send_counts, recv_counts),
+                options);
+}
+
+Result<void> Communicator::send(const void* data, size_t count, DataType type, Rank to,
+                                const CallOptions& options) {
+  return run(pairwise(data, count, to, nullptr, 0, schedule::nobody, type), options);
+}
+
+Result<Work> Communicator::async_send(const void* data, size_t count, DataType type, Rank to,
+                                      const CallOptions& options) {
+  return submit(pairwise(data, count, to, nullptr, 0, schedule::nobody, type), options);
+}
+
+Result<void> Communicator::recv(void* data, size_t count, DataType type, Rank from,
+                                const CallOptions& options) {
+  return run(pairwise(nullptr, 0, schedule::nobody, data, count, from, type), options);
+}
+
+Result<Work> Communicator::async_recv(void* data, size_t count, DataType type, Rank from,
+                                      const CallOptions& options) {
+  return submit(pairwise(nullptr, 0, schedule::nobody, data, count, from, type), options);
+}
+
+Result<void> Communicator::send_recv(const void* input, size_t send_count, Rank to, void* output,
+                                     size_t recv_count, Rank from, DataType type,
+                                     const CallOptions& options) {
+  return run(pairwise(input, send_count, to, output, recv_count, from, type), options);
+}
+
+Result<Work> Communicator::async_send_recv(const void* input, size_t send_count, Rank to, void* output,
+                                           size_t recv_count, Rank from, DataType type,
+                                           const CallOptions& options) {
+  return submit(pairwise(input, send_count, to, output, recv_count, from, type), options);
+}
+
+Result<void> Communicator::barrier(const CallOptions& options) {
+  return run(call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32), options);
+}
 
 Result<Work> Communicator::async_barrier(const CallOptions& options) {
-  return submit(barrier_call(), options);
+  return submit(call_of(Operation::barrier, nullptr, nullptr, 0, DataType::f32), options);
+}
+
+Result<void> Communicator::all_reduce_group(std::span<const Tensor> tensors, DataType type,
+                                            Reduction reduction, const CallOptions& options) {
+  return run(reducing(Operation::all_reduce, nullptr, nullptr, 0, type, reduction), options, tensors);
+}
+
+Result<Work> Communicator::async_all_reduce_group(std::span<const Tensor> tensors, DataType type,
+                                                  Reduction reduction, const CallOptions& options) {
+  return submit(reducing(Operation::all_reduce, nullptr, nullptr, 0, type, reduction), options, tensors);
 }
 
 }  // namespace rondo

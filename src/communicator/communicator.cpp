@@ -66,20 +66,22 @@ class Communicator::State final : bootstrap::Handler {
   std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
   Counters counters() const noexcept { return engine_->counters(); }
 
+  bool reproducible() const noexcept { return job_->policy().reproducible; }
   std::string_view algorithm() const noexcept { return name_of(engine_->algorithm()); }
 
-  Result<void> run(const engine::Call& call, const CallOptions& options) {
+  Result<void> run(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group) {
     if (auto valid = check(call, rank(), world()); !valid) return valid;
-    Operation operation{call, deadline_after(options.timeout.value_or(timeout_))};
+    Operation operation{call, deadline_after(options.timeout.value_or(timeout_)), std::move(group)};
     operations_->run(operation);
     if (operation.error) return std::move(*operation.error);
     return {};
   }
 
-  Result<Work> submit(const engine::Call& call, const CallOptions& options) {
+  Result<Work> submit(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group) {
     if (auto valid = check(call, rank(), world()); !valid) return valid.error();
     const TimePoint deadline = deadline_after(options.timeout.value_or(timeout_));
-    std::unique_ptr<PendingOperation> pending(new PendingOperation{{call, deadline}, operations_});
+    std::unique_ptr<PendingOperation> pending(
+        new PendingOperation{{call, deadline, std::move(group)}, operations_});
     operations_->submit(pending->operation);
     return Work(std::move(pending));
   }
@@ -116,7 +118,7 @@ class Communicator::State final : bootstrap::Handler {
       if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
-                                      schedule::algorithm_named(job_->algorithm())};
+                                      schedule::algorithm_named(job_->policy().algorithm)};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
@@ -182,14 +184,36 @@ Result<Communicator> Communicator::create(const Options& options) {
   return Communicator(std::move(*state));
 }
 
-Result<void> Communicator::run(const engine::Call& call, const CallOptions& options) {
-  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
-  return state_->run(call, options);
+namespace {
+
+Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was moved from"}; }
+
+// Completes a call with its options; packs its group, if it has one.
+Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
+                                        const std::optional<std::span<const Tensor>>& tensors,
+                                        bool reproducible) {
+  call.weight = options.weight;
+  call.reproducible = options.reproducible.value_or(reproducible);
+  if (!tensors) return std::unique_ptr<Group>();
+  auto group = Group::pack(*tensors, call.type);
+  if (group) (*group)->become(call);
+  return group;
 }
 
-Result<Work> Communicator::submit(const engine::Call& call, const CallOptions& options) {
-  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
-  return state_->submit(call, options);
+}  // namespace
+
+Result<void> Communicator::run(engine::Call call, const CallOptions& options, const Tensors& tensors) {
+  if (!state_) return moved_from();
+  auto group = complete(call, options, tensors, state_->reproducible());
+  if (!group) return group.error();
+  return state_->run(call, options, std::move(*group));
+}
+
+Result<Work> Communicator::submit(engine::Call call, const CallOptions& options, const Tensors& tensors) {
+  if (!state_) return moved_from();
+  auto group = complete(call, options, tensors, state_->reproducible());
+  if (!group) return group.error();
+  return state_->submit(call, options, std::move(*group));
 }
 
 Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> color, int64_t key,
@@ -199,7 +223,7 @@ Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> 
     const auto* own = all.data() + rank();
     return all_gather(own, all.data(), all.size() * sizeof(Record), DataType::u8, options);
   };
-  if (!state_) return Error{ErrorCode::invalid_argument, "this communicator was moved from"};
+  if (!state_) return moved_from();
   std::vector<Choice> choices(world());
   choices[rank()] = choice_of(color, key);
   if (auto done = exchange(choices); !done) return done.error();

@@ -32,6 +32,17 @@ bool Operations::wait(Operation& operation, TimePoint until) {
   return await(lock, operation, until);
 }
 
+void Operations::attach(Operation& operation, std::function<void()> then) {
+  {
+    const Lock lock(mutex_);
+    if (!operation.ended.load(std::memory_order_relaxed)) {
+      operation.then = std::move(then);
+      return;
+    }
+  }
+  then();
+}
+
 void Operations::close() {
   Lock lock(mutex_);
   while (driven_ || front_ != nullptr) {
@@ -64,8 +75,22 @@ void Operations::pop() {
   front_ = operation.next;
   if (front_ == nullptr) back_ = nullptr;
   begun_ = false;
+  end(operation);
+}
+
+void Operations::end(Operation& operation) {
+  if (operation.then) callbacks_.push_back(std::move(operation.then));
   operation.ended.store(true, std::memory_order_release);
   if (waiting_ > 0) changed_.notify_all();
+}
+
+// The driver: of operations that have ended. The lock is given up meanwhile, the drive is not.
+void Operations::call_back(Lock& lock) {
+  if (callbacks_.empty()) return;
+  const auto callbacks = std::exchange(callbacks_, {});
+  lock.unlock();
+  for (const auto& callback : callbacks) callback();
+  lock.lock();
 }
 
 // The driver: operations whose deadline came before their turn end here, out of order; after that the
@@ -83,8 +108,7 @@ void Operations::drop_late() {
     before->next = operation.next;
     if (back_ == &operation) back_ = before;
     operation.error = driver_.too_late(operation);
-    operation.ended.store(true, std::memory_order_release);
-    if (waiting_ > 0) changed_.notify_all();
+    end(operation);
   }
   earliest_.store(earliest, std::memory_order_relaxed);
 }
@@ -131,6 +155,7 @@ bool Operations::drive(Lock& lock, const Operation* mine, TimePoint until) {
     in_time = front_has_ended(until);
     lock.lock();
     if (in_time) pop();
+    call_back(lock);
   }
   driven_ = false;
   return in_time;
@@ -180,8 +205,10 @@ Operations::Next Operations::serve() {
     lock.lock();
     if (progress != Progress::ended) continue;
     pop();
+    call_back(lock);
     progress = Progress::moved;
   }
+  call_back(lock);
   driven_ = false;
   if (waiting_ > 0) changed_.notify_all();
   if (waiting_ > 0 || front_ == nullptr) return {};

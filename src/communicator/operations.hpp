@@ -13,10 +13,13 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "communicator/group.hpp"
 #include "engine/call.hpp"
 #include "engine/progress.hpp"
 #include "rondo/result.hpp"
@@ -27,8 +30,10 @@ namespace rondo {
 struct Operation {
   engine::Call call;
   TimePoint deadline;
+  std::unique_ptr<Group> group = nullptr;  // whose memory the call's buffers are
   std::atomic<bool> ended{false};
   std::optional<Error> error = std::nullopt;  // written before `ended`, never after it
+  std::function<void()> then = nullptr;       // called when it has ended; guarded by the FIFO's lock
   Operation* next = nullptr;                  // guarded by the FIFO's lock
 };
 
@@ -65,6 +70,9 @@ class Operations {
   /// Until it has ended (true), or `until`; TimePoint::max(): its own deadline.
   bool wait(Operation& operation, TimePoint until);
 
+  /// Has `then` called once the operation has ended, by whoever ends it, or now if it has.
+  void attach(Operation& operation, std::function<void()> then);
+
   /// A turn of the service thread, never long: what to do after it. `sleep`: until the driver's waiter wakes
   /// or `at` has come.
   struct Next {
@@ -80,6 +88,8 @@ class Operations {
   using Lock = std::unique_lock<std::mutex>;
   void push(Operation& operation);
   void pop();
+  void end(Operation& operation);
+  void call_back(Lock& lock);
   bool await(Lock& lock, Operation& operation, TimePoint until);
   bool drive(Lock& lock, const Operation* mine, TimePoint until);
   bool front_has_ended(TimePoint until);
@@ -97,7 +107,8 @@ class Operations {
   bool dozing_ = false;              // the service sleeps on the waiter
   Operation* front_ = nullptr;       // changed only by the driver, or when there was none
   Operation* back_ = nullptr;
-  bool begun_ = false;  // the front one; the driver's
+  bool begun_ = false;                            // the front one; the driver's
+  std::vector<std::function<void()>> callbacks_;  // of operations that have ended; the driver's
   // No deadline in the FIFO comes before this. It may be that of an operation which has ended: when it has
   // passed, whoever drives looks at all of them.
   std::atomic<TimePoint> earliest_{TimePoint::max()};

@@ -52,6 +52,7 @@ Progress Runner::advance(Operation& operation) {
 Progress Runner::pass(Operation& operation) {
   const Progress progress = parts_->engine.advance();
   const std::optional<Error>& error = parts_->engine.error();
+  if (progress == Progress::ended && !error && operation.group) operation.group->unpack();
   if (progress != Progress::ended || !error) return progress;
   if (error->code == ErrorCode::peer_lost) {
     lost_ = error;

@@ -48,6 +48,10 @@ bool Work::test() const noexcept {
   return !pending_ || pending_->operation.ended.load(std::memory_order_acquire);
 }
 
+void Work::on_end(std::function<void()> callback) {
+  if (pending_) pending_->operations->attach(pending_->operation, std::move(callback));
+}
+
 std::optional<Error> Work::error() const {
   if (!pending_ || !test()) return std::nullopt;
   return pending_->operation.error;

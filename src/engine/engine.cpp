@@ -127,7 +127,7 @@ const Program& Engine::program_for(const Call& call) {
 schedule::Algorithm Engine::choose(const Call& call) {
   const Situation situation{place_.world, publishes()};
   for (const auto& wanted : {call.algorithm, place_.algorithm})
-    if (wanted && schedule::find(call.operation, *wanted) != nullptr) return *wanted;
+    if (wanted && can_run(call, *wanted)) return *wanted;
   return select(call, situation);
 }
 

@@ -39,7 +39,8 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
   call_ = call;
   window_ = window;
   reducer_ = &kernels::reducer(call.type, call.reduction);
-  header_bytes_ = header_bytes;
+  header_bytes_ = is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes
+                                                                                   : header_bytes;
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
@@ -350,10 +351,31 @@ size_t Execution::take_fan(const Op& op, OpRun& run, uint64_t until) {
   }
   if (bytes == 0) return 0;
   sources_[rank_] = run.source + run.in_bytes;
-  reducer_->finish_tree(run.target + run.in_bytes, sources_.data(), world_, bytes / run.in_width);
+  if (header_bytes_ == weighted_header_bytes)
+    finish_weighted(fan, run.target + run.in_bytes, bytes / run.in_width);
+  else
+    reducer_->finish_tree(run.target + run.in_bytes, sources_.data(), world_, bytes / run.in_width);
   for (Rank peer = 0; peer < world_; peer++)
     if (fan[peer] != none) links_[fan[peer]].peer->rx->release(bytes);
   return bytes;
+}
+
+// The contributions in sources_, each times its rank's weight. Ranks of weight 0 take no part in an average.
+void Execution::finish_weighted(const uint32_t* fan, std::byte* target, uint64_t elements) {
+  const bool average = call_.reduction == Reduction::weighted_avg;
+  uint32_t n = 0;
+  double sum = 0;
+  for (Rank peer = 0; peer < world_; peer++) {
+    const double weight = fan == nullptr || fan[peer] == none ? call_.weight : links_[fan[peer]].header.weight;
+    if (average && weight == 0) continue;
+    sources_[n] = sources_[peer];
+    weights_[n++] = weight;
+    sum += weight;
+  }
+  if (n == 0)
+    std::memset(target, 0, elements * reducer_->element_bytes);
+  else
+    reducer_->finish_weighted(target, sources_.data(), weights_.data(), n, average ? sum : 1, elements);
 }
 
 // Both operands may be contributions or partials. Every reduction commutes, to the bit.
@@ -388,6 +410,8 @@ bool Execution::advance_local() {
     std::byte* target = run.target + from * run.target_width;
     if (op.kind == ActionKind::reduce && n > 0)
       reducer_->partials(target, source, target, n);
+    else if (op.in_flags & flag::finish && header_bytes_ == weighted_header_bytes)
+      sources_[0] = source, finish_weighted(nullptr, target, n);
     else if (op.in_flags & flag::finish)
       reducer_->finish(target, source, n, world_);
     else if (n > 0 && target != source)

@@ -41,7 +41,7 @@ struct Links {
 class Execution {
  public:
   Execution(Rank rank, uint32_t world, Counters& counters)
-      : rank_(rank), world_(world), counters_(counters), sources_(world) {}
+      : rank_(rank), world_(world), counters_(counters), sources_(world), weights_(world) {}
 
   /// `links` holds open ones for everything in the program; `window` is in elements per chunk.
   /// `headers`: one for all links, or one for each of the program's.
@@ -105,6 +105,7 @@ class Execution {
   size_t take_through(const Op& op, OpRun& run, Rx& rx, uint64_t until);
   bool fan_stands(const Op& op, uint32_t index, uint64_t window);
   size_t take_fan(const Op& op, OpRun& run, uint64_t until);
+  void finish_weighted(const uint32_t* fan, std::byte* target, uint64_t elements);
   void leave(const Op& op, uint32_t link) noexcept;
   void combine(const Op& op, const OpRun& run, std::byte* target, const std::byte* incoming,
                uint64_t elements) const;
@@ -124,6 +125,7 @@ class Execution {
   LinkRun local_{};
   std::vector<std::byte> accumulator_;
   std::vector<const std::byte*> sources_;  // of a fan, by rank
+  std::vector<double> weights_;            // theirs
   std::optional<Error> mismatch_;
 };
 

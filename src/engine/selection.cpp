@@ -1,6 +1,7 @@
 #include "engine/selection.hpp"
 
 #include "kernels/reducer.hpp"
+#include "schedule/catalogue.hpp"
 
 namespace rondo::engine {
 
@@ -18,9 +19,7 @@ Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
   return Algorithm::ring;
 }
 
-}  // namespace
-
-Algorithm select(const Call& call, const Situation& situation) noexcept {
+Algorithm quickest(const Call& call, const Situation& situation) {
   const auto& reducer = kernels::reducer(call.type, call.reduction);
   const uint64_t bytes = call.count * reducer.element_bytes;
   // Partials, which a ring passes on, would be wider than the data.
@@ -44,6 +43,21 @@ Algorithm select(const Call& call, const Situation& situation) noexcept {
       return situation.publishes ? Algorithm::direct : Algorithm::dissemination;
   }
   return Algorithm::ring;
+}
+
+}  // namespace
+
+bool can_run(const Call& call, Algorithm algorithm) noexcept {
+  const schedule::Schedule* schedule = schedule::find(call.operation, algorithm);
+  if (schedule == nullptr) return false;
+  if (!schedule::reduces(call.operation)) return true;
+  const bool at_once = algorithm == Algorithm::direct || algorithm == Algorithm::one_shot;
+  return (!call.reproducible || schedule->canonical) && (!is_weighted(call.reduction) || at_once);
+}
+
+Algorithm select(const Call& call, const Situation& situation) noexcept {
+  const Algorithm algorithm = quickest(call, situation);
+  return can_run(call, algorithm) ? algorithm : Algorithm::direct;
 }
 
 }  // namespace rondo::engine

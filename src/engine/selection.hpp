@@ -11,6 +11,10 @@ struct Situation {
   bool publishes;  // all ranks see one memory
 };
 
+/// Whether the operation has the algorithm, and it does what the call demands: sums in canonical order where
+/// they shall be reproducible, and in one go where they are weighted, so that every contribution meets its
+/// rank's weight.
+bool can_run(const Call& call, schedule::Algorithm algorithm) noexcept;
 schedule::Algorithm select(const Call& call, const Situation& situation) noexcept;
 
 }  // namespace rondo::engine

@@ -22,8 +22,9 @@ Algorithm chosen(Operation operation, uint64_t count, DataType type, const Situa
 }  // namespace
 
 TEST_CASE("selection: whatever it chooses exists") {
-  for (const Operation operation : {Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather,
-                                    Operation::broadcast, Operation::barrier})
+  for (const Operation operation :
+       {Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather, Operation::broadcast,
+        Operation::barrier, Operation::reduce, Operation::gather, Operation::scatter, Operation::all_to_all})
     for (const DataType type : all_data_types)
       for (const uint32_t world : {1u, 2u, 3u, 64u, 1000u})
         for (const bool publishes : {false, true})

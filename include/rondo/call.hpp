@@ -1,0 +1,27 @@
+// What a call may be given beside its buffers.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <optional>
+
+namespace rondo {
+
+/// Per-call settings.
+struct CallOptions {
+  std::optional<std::chrono::milliseconds> timeout;  ///< of this call; else the communicator's
+  /// This rank's weight in a premul_sum or a weighted_avg; may differ between ranks. Finite; of a weighted_avg at
+  /// least 0; of integers a whole number up to 2^53 in magnitude.
+  double weight = 1;
+  /// Sum in the order of the canonical tree (docs/numerics.md): the same bits whatever the count, the split into
+  /// calls, the algorithm and the transport. The same on every rank; else the communicator's.
+  std::optional<bool> reproducible = {};
+};
+
+/// One of the vectors of a group: output[i] = reduction over ranks of input[i], in place where they are equal.
+struct Tensor {
+  const void* input;
+  void* output;
+  size_t count;  ///< elements
+};
+
+}  // namespace rondo

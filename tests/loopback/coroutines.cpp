@@ -1,0 +1,76 @@
+// Completion by asio tokens: callbacks, futures and, where the compiler's library has them, coroutines.
+#include <doctest/doctest.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/io_context.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/use_future.hpp>
+#include <vector>
+
+#include "ranks.hpp"
+#include "rondo/asio.hpp"
+
+using namespace rondo;
+using namespace rondo::test;
+
+TEST_CASE("tokens: a callback runs on its executor, which waits for it") {
+  on_every_transport(2, [](Communicator& comm) {
+    asio::io_context context;
+    std::vector<float> data(1000, 1);
+    int called = 0;
+    const auto thread = std::this_thread::get_id();
+    AsioCommunicator(comm).async_all_reduce(
+        std::span(data), asio::bind_executor(context.get_executor(), [&](const Result<void>& done) {
+          CHECK(done.ok());
+          CHECK(std::this_thread::get_id() == thread);
+          CHECK(data == std::vector<float>(1000, 2));
+          called++;
+        }));
+    context.run();  // has work until the handler has run
+    CHECK(called == 1);
+  });
+}
+
+TEST_CASE("tokens: what is wrong with the arguments comes to the handler too") {
+  on_every_transport(2, [](Communicator& comm) {
+    std::vector<float> data(3);
+    auto refused = AsioCommunicator(comm).async_broadcast(std::span(data), Rank(7), asio::use_future);
+    const Result<void> result = refused.get();
+    REQUIRE(!result.ok());
+    CHECK(result.error().code == ErrorCode::invalid_argument);
+    CHECK(AsioCommunicator(comm).async_barrier(asio::use_future).get().ok());
+  });
+}
+
+#if defined(ASIO_HAS_CO_AWAIT)
+namespace {
+
+asio::awaitable<void> program(AsioCommunicator comm, int& rounds) {
+  const Communicator& plain = comm.communicator();
+  std::vector<int64_t> sum(1), all(plain.world());
+  for (int64_t round = 0; round < 20; round++) {
+    sum[0] = round + plain.rank();
+    const auto added = co_await comm.async_all_reduce(std::span(sum), asio::use_awaitable);
+    CHECK(added.ok());
+    CHECK(sum[0] == 3 * round + 3);
+    sum[0] += plain.rank();
+    CHECK((co_await comm.async_all_gather(std::span<const int64_t>(sum), std::span(all), asio::use_awaitable))
+              .ok());
+    CHECK(all == std::vector<int64_t>{3 * round + 3, 3 * round + 4, 3 * round + 5});
+    rounds++;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tokens: a coroutine awaits one operation after another") {
+  on_every_transport(3, [](Communicator& comm) {
+    asio::io_context context;
+    int rounds = 0;
+    asio::co_spawn(context, program(AsioCommunicator(comm), rounds), asio::detached);
+    context.run();
+    CHECK(rounds == 20);
+  });
+}
+#endif
