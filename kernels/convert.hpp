@@ -11,11 +11,11 @@ struct Convert {
     RONDO_INDEPENDENT
     for (size_t i = 0; i < count; ++i) store<A>(target, i, static_cast<A>(load<T>(source, i)));
   }
-  template <class Finish>
-  static void narrow(std::byte* target, const std::byte* source, size_t count, uint32_t world) {
+  template <class Finish, class Divisor>
+  static void narrow(std::byte* target, const std::byte* source, size_t count, Divisor divisor) {
     RONDO_INDEPENDENT
     for (size_t i = 0; i < count; ++i)
-      store<T>(target, i, static_cast<T>(Finish::template apply<A>(load<A>(source, i), world)));
+      store<T>(target, i, static_cast<T>(Finish::template apply<A>(load<A>(source, i), divisor)));
   }
 };
 
@@ -28,12 +28,12 @@ struct Convert<NarrowFloat<Format>, float> {
     RONDO_INDEPENDENT
     for (size_t i = done; i < count; ++i) store<float>(target, i, Format::widen(load<Code>(source, i)));
   }
-  template <class Finish>
-  static void narrow(std::byte* target, const std::byte* source, size_t count, uint32_t world) {
-    const size_t done = narrow_by_instructions<Format, Finish>(target, source, count, world);
+  template <class Finish, class Divisor>
+  static void narrow(std::byte* target, const std::byte* source, size_t count, Divisor divisor) {
+    const size_t done = narrow_by_instructions<Format, Finish>(target, source, count, divisor);
     RONDO_INDEPENDENT
     for (size_t i = done; i < count; ++i) {
-      const float value = Finish::template apply<float>(load<float>(source, i), world);
+      const float value = Finish::template apply<float>(load<float>(source, i), divisor);
       store<Code>(target, i, static_cast<Code>(Format::narrow(value)));
     }
   }

@@ -1,5 +1,6 @@
 // Reductions of f64 and f32: everything in the type itself.
 #include "kernels/compose.hpp"
+#include "kernels/weighted.hpp"
 
 namespace rondo::kernels::RONDO_ISA {
 
@@ -10,6 +11,8 @@ constexpr Row row{
     .min = Direct<T, Min, Keep>::reducer,
     .max = Direct<T, Max, Keep>::reducer,
     .avg = Direct<T, Sum, Divide>::reducer,
+    .premul_sum = Weighted<T, T, Keep>::reducer,
+    .weighted_avg = Weighted<T, T, Keep>::reducer,
 };
 
 extern const FloatRows float_rows;

@@ -24,11 +24,11 @@ void store_widened(std::byte* target, __m256i halves) {
                    scale == 1 ? value : _mm512_mul_ps(value, _mm512_set1_ps(static_cast<float>(scale))));
 }
 
-template <class Finish>
-void store_narrowed(std::byte* target, const std::byte* source, uint32_t world) {
+template <class Finish, class Divisor>
+void store_narrowed(std::byte* target, const std::byte* source, Divisor divisor) {
   __m512 value = _mm512_loadu_ps(source);
   if constexpr (std::is_same_v<Finish, Divide>)
-    value = _mm512_div_ps(value, _mm512_set1_ps(static_cast<float>(world)));
+    value = _mm512_div_ps(value, _mm512_set1_ps(static_cast<float>(divisor)));
   // A NaN of all ones is narrowed to the canonical one.
   const __m512 ones = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fffffff));
   value = _mm512_mask_mov_ps(value, _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q), ones);
@@ -49,12 +49,12 @@ void store_widened(std::byte* target, __m256i halves) {
   eight(8, _mm256_extracti128_si256(halves, 1));
 }
 
-template <class Finish>
-void store_narrowed(std::byte* target, const std::byte* source, uint32_t world) {
+template <class Finish, class Divisor>
+void store_narrowed(std::byte* target, const std::byte* source, Divisor divisor) {
   for (size_t first = 0; first < lanes; first += 8) {
     __m256 value = _mm256_loadu_ps(reinterpret_cast<const float*>(source) + first);
     if constexpr (std::is_same_v<Finish, Divide>)
-      value = _mm256_div_ps(value, _mm256_set1_ps(static_cast<float>(world)));
+      value = _mm256_div_ps(value, _mm256_set1_ps(static_cast<float>(divisor)));
     // A NaN of all ones is narrowed to the canonical one.
     const __m256 ones = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     value = _mm256_blendv_ps(value, ones, _mm256_cmp_ps(value, value, _CMP_UNORD_Q));
@@ -108,12 +108,12 @@ size_t widen_by_instructions(std::byte* target, const std::byte* source, size_t 
   }
   return done;
 }
-template <class Format, class Finish>
-size_t narrow_by_instructions(std::byte* target, const std::byte* source, size_t count, uint32_t world) {
+template <class Format, class Finish, class Divisor>
+size_t narrow_by_instructions(std::byte* target, const std::byte* source, size_t count, Divisor divisor) {
   size_t done = 0;
   if constexpr (std::is_same_v<Format, float16::Format>) {
     for (; done + lanes <= count; done += lanes)
-      store_narrowed<Finish>(target + 2 * done, source + 4 * done, world);
+      store_narrowed<Finish>(target + 2 * done, source + 4 * done, divisor);
   }
   return done;
 }
@@ -124,8 +124,8 @@ template <class Format>
 size_t widen_by_instructions(std::byte*, const std::byte*, size_t) {
   return 0;
 }
-template <class Format, class Finish>
-size_t narrow_by_instructions(std::byte*, const std::byte*, size_t, uint32_t) {
+template <class Format, class Finish, class Divisor>
+size_t narrow_by_instructions(std::byte*, const std::byte*, size_t, Divisor) {
   return 0;
 }
 

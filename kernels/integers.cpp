@@ -1,9 +1,10 @@
 // Reductions of integers: in the type itself, averages in one that holds the sum over 2^20 ranks.
 #include "kernels/compose.hpp"
+#include "kernels/weighted.hpp"
 
 namespace rondo::kernels::RONDO_ISA {
 
-// Signed and unsigned sums and products have the same bits, so both use the unsigned ones.
+// Signed and unsigned sums, products and bitwise results have the same bits, so both use the unsigned ones.
 template <class T, class AverageAccumulator>
 constexpr Row row{
     .sum = Direct<Bits<T>, Sum, AsItIs>::reducer,
@@ -11,6 +12,10 @@ constexpr Row row{
     .min = Direct<T, Min, AsItIs>::reducer,
     .max = Direct<T, Max, AsItIs>::reducer,
     .avg = Staged<T, AverageAccumulator, Sum, Divide>::reducer,
+    .bit_and = Direct<Bits<T>, BitAnd, AsItIs>::reducer,
+    .bit_or = Direct<Bits<T>, BitOr, AsItIs>::reducer,
+    .bit_xor = Direct<Bits<T>, BitXor, AsItIs>::reducer,
+    .premul_sum = Weighted<Bits<T>, Bits<T>, AsItIs>::reducer,
 };
 
 extern const IntegerRows integer_rows;

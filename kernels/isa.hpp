@@ -15,6 +15,8 @@ const Reducer& reducer(Isa isa, DataType type, Reduction reduction) noexcept;
 // What the translation units of an instruction set provide.
 struct Row {
   Reducer sum, prod, min, max, avg;
+  Reducer bit_and{}, bit_or{}, bit_xor{};  // of integers
+  Reducer premul_sum, weighted_avg{};      // the latter of floats
 };
 struct FloatRows {
   Row f64, f32;

@@ -59,11 +59,11 @@ void reduce_two(std::byte* target, const std::byte* left, const std::byte* right
   reduce<A, Op, Finish, 2>(target, sources, count, world);
 }
 
-template <class A, class Finish>
-void finish_each(std::byte* target, const std::byte* source, size_t count, uint32_t world) {
+template <class A, class Finish, class Divisor>
+void finish_each(std::byte* target, const std::byte* source, size_t count, Divisor divisor) {
   RONDO_INDEPENDENT
   for (size_t i = 0; i < count; ++i)
-    store<A>(target, i, Finish::template apply<A>(load<A>(source, i), world));
+    store<A>(target, i, Finish::template apply<A>(load<A>(source, i), divisor));
 }
 
 }  // namespace rondo::kernels::RONDO_ISA

@@ -1,5 +1,6 @@
 // Reductions of floats narrower than f32: sums and products in f32, min and max on the codes.
 #include "kernels/compose.hpp"
+#include "kernels/weighted.hpp"
 
 namespace rondo::kernels::RONDO_ISA {
 
@@ -10,6 +11,8 @@ constexpr Row row{
     .min = Direct<T, Min, AsItIs, Keep>::reducer,
     .max = Direct<T, Max, AsItIs, Keep>::reducer,
     .avg = Staged<T, float, Sum, Divide>::reducer,
+    .premul_sum = Weighted<T, float, AsItIs>::reducer,
+    .weighted_avg = Weighted<T, float, AsItIs>::reducer,
 };
 
 extern const NarrowFloatRows narrow_float_rows;

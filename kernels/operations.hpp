@@ -92,6 +92,25 @@ struct Prod : Plain {
   }
 };
 
+struct BitAnd : Plain {
+  template <class A>
+  static A apply(A left, A right) {
+    return static_cast<A>(left & right);
+  }
+};
+struct BitOr : Plain {
+  template <class A>
+  static A apply(A left, A right) {
+    return static_cast<A>(left | right);
+  }
+};
+struct BitXor : Plain {
+  template <class A>
+  static A apply(A left, A right) {
+    return static_cast<A>(left ^ right);
+  }
+};
+
 // Min and max of floats. Equal ones differ in bits only when they are zeros: joining the sign bits makes -0
 // the smaller one. With a NaN on the right no comparison holds, which leaves right; a NaN on the left is put
 // back last.
@@ -174,7 +193,7 @@ struct Extremum {
 using Min = Extremum<Smaller>;
 using Max = Extremum<Larger>;
 
-// ---- what the chunk's owner does to a complete result
+// ---- what the chunk's owner does to a complete result; divisors are numbers of ranks or sums of weights
 
 template <class A>
 A canonical(A value) {
@@ -185,15 +204,15 @@ A canonical(A value) {
 }
 
 struct AsItIs {
-  template <class A>
-  static A apply(A value, uint32_t) {
+  template <class A, class Divisor>
+  static A apply(A value, Divisor) {
     return value;
   }
 };
 
 struct Keep {
-  template <class A>
-  static A apply(A value, uint32_t) {
+  template <class A, class Divisor>
+  static A apply(A value, Divisor) {
     return canonical(value);
   }
 };
@@ -202,14 +221,14 @@ struct Keep {
 // double holds them, and the quotient of two such numbers, rounded, never reaches the next integer. Vector
 // units divide doubles, but not integers.
 struct Divide {
-  template <class A>
-  static A apply(A value, uint32_t world) {
+  template <class A, class Divisor>
+  static A apply(A value, Divisor divisor) {
     if constexpr (Traits<A>::kind == Kind::floating)
-      return canonical(value / static_cast<A>(world));
+      return canonical(value / static_cast<A>(divisor));
     else if constexpr (sizeof(A) <= 8)
-      return static_cast<A>(static_cast<double>(value) / static_cast<double>(world));
+      return static_cast<A>(static_cast<double>(value) / static_cast<double>(divisor));
     else
-      return value / static_cast<A>(world);
+      return value / static_cast<A>(divisor);
   }
 };
 

@@ -91,6 +91,7 @@ const Row& row_of(const Table& table, DataType type) noexcept {
 }
 
 const Reducer& entry(const Table& table, DataType type, Reduction reduction) noexcept {
+  assert(is_defined(type, reduction));
   const Row& row = row_of(table, type);
   switch (reduction) {
     case Reduction::sum:
@@ -103,6 +104,16 @@ const Reducer& entry(const Table& table, DataType type, Reduction reduction) noe
       return row.max;
     case Reduction::avg:
       return row.avg;
+    case Reduction::bit_and:
+      return row.bit_and;
+    case Reduction::bit_or:
+      return row.bit_or;
+    case Reduction::bit_xor:
+      return row.bit_xor;
+    case Reduction::premul_sum:
+      return row.premul_sum;
+    case Reduction::weighted_avg:
+      return row.weighted_avg;
   }
   assert(false);
   return row.sum;

@@ -29,15 +29,38 @@ constexpr Extent shard(uint64_t count, uint32_t parts, uint32_t part) noexcept {
 }
 
 enum class DataType : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, u8, i16, u16, i32, u32, i64, u64 };
-enum class Reduction : uint8_t { sum, prod, min, max, avg };
+
+/// What is made of the ranks' elements x_r. docs/numerics.md says to the bit how each is computed. A weight w_r
+/// is one number per rank and call.
+enum class Reduction : uint8_t {
+  sum,
+  prod,
+  min,
+  max,
+  avg,           ///< the sum, divided by the number of ranks
+  bit_and,       ///< of the bits of integers
+  bit_or,        ///< likewise
+  bit_xor,       ///< likewise
+  premul_sum,    ///< the sum of w_r * x_r; for integers the weight is a whole number, and all wraps
+  weighted_avg,  ///< the sum of w_r * x_r, divided by the sum of w_r. Weights are finite and not negative.
+                 ///< Ranks of weight 0 take no part: their data are not looked at, even if NaN. Where all
+                 ///< weights are 0 the result is 0.
+};
 
 /// Every one, in the order above.
 inline constexpr std::array all_data_types{DataType::f64,    DataType::f32,    DataType::f16, DataType::bf16,
                                            DataType::f8e4m3, DataType::f8e5m2, DataType::i8,  DataType::u8,
                                            DataType::i16,    DataType::u16,    DataType::i32, DataType::u32,
                                            DataType::i64,    DataType::u64};
-inline constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::min, Reduction::max,
-                                           Reduction::avg};
+inline constexpr std::array all_reductions{Reduction::sum,         Reduction::prod,    Reduction::min,
+                                           Reduction::max,         Reduction::avg,     Reduction::bit_and,
+                                           Reduction::bit_or,      Reduction::bit_xor, Reduction::premul_sum,
+                                           Reduction::weighted_avg};
+
+/// Whether each rank gives a weight with its data.
+constexpr bool is_weighted(Reduction reduction) noexcept {
+  return reduction == Reduction::premul_sum || reduction == Reduction::weighted_avg;
+}
 
 constexpr size_t size_of(DataType type) noexcept {
   switch (type) {
@@ -61,6 +84,48 @@ constexpr size_t size_of(DataType type) noexcept {
       return 1;
   }
   return 0;
+}
+
+constexpr bool is_float(DataType type) noexcept {
+  switch (type) {
+    case DataType::f64:
+    case DataType::f32:
+    case DataType::f16:
+    case DataType::bf16:
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:
+      return true;
+    case DataType::i8:
+    case DataType::u8:
+    case DataType::i16:
+    case DataType::u16:
+    case DataType::i32:
+    case DataType::u32:
+    case DataType::i64:
+    case DataType::u64:
+      return false;
+  }
+  return false;
+}
+
+/// Bitwise reductions are for integers, weighted averages for floats, all others for every type.
+constexpr bool is_defined(DataType type, Reduction reduction) noexcept {
+  switch (reduction) {
+    case Reduction::bit_and:
+    case Reduction::bit_or:
+    case Reduction::bit_xor:
+      return !is_float(type);
+    case Reduction::weighted_avg:
+      return is_float(type);
+    case Reduction::sum:
+    case Reduction::prod:
+    case Reduction::min:
+    case Reduction::max:
+    case Reduction::avg:
+    case Reduction::premul_sum:
+      return true;
+  }
+  return false;
 }
 
 constexpr std::string_view name_of(DataType type) noexcept {
@@ -109,6 +174,16 @@ constexpr std::string_view name_of(Reduction reduction) noexcept {
       return "max";
     case Reduction::avg:
       return "avg";
+    case Reduction::bit_and:
+      return "bit_and";
+    case Reduction::bit_or:
+      return "bit_or";
+    case Reduction::bit_xor:
+      return "bit_xor";
+    case Reduction::premul_sum:
+      return "premul_sum";
+    case Reduction::weighted_avg:
+      return "weighted_avg";
   }
   return "?";
 }

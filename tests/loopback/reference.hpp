@@ -1,6 +1,7 @@
 // Data whose right results are exact in every type, and the one-process model that gives them.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -36,18 +37,31 @@ T rounded(Exact<T> value) {
 /// Element i of rank r. Small integers (8-bit floats round some, unsigned types wrap the negative ones), so
 /// that sums over few ranks are exact in the accumulator in any order; a shifted, swapped or doubly added
 /// chunk changes them. Products stay small; integer averages start near the type's limit, where a sum in the
-/// type itself would wrap.
+/// type itself would wrap. Of bitwise operands all bits differ; for and one bit in eight is 0, for or it is 1,
+/// so that some of eight ranks' results are left either way.
 template <class T>
 T element(Rank rank, uint64_t i, Reduction reduction) {
   const uint64_t hash = ((i + 1) * 2654435761u + (rank + 1) * 0x85ebca6bu) >> 5;
   if (reduction == Reduction::prod) return rounded<T>(hash % 3 != 0 ? 1 : std::is_unsigned_v<T> ? 2 : -2);
   if constexpr (std::is_integral_v<T>) {
     if (reduction == Reduction::avg) return T(std::numeric_limits<T>::max() - T(hash % 61));
+    const uint64_t bits = (hash * 0x9e3779b97f4a7c15) ^ (hash * 0x9e3779b97f4a7c15 >> 32);
+    const uint64_t few = bits & std::rotl(bits, 13) & std::rotl(bits, 29);
+    if (reduction == Reduction::bit_and) return T(~few);
+    if (reduction == Reduction::bit_or) return T(few);
+    if (reduction == Reduction::bit_xor) return T(bits);
   }
   return rounded<T>(Exact<T>(hash % 61) - 30);
 }
 
-/// The reduction of element i over all ranks.
+/// Of integers.
+template <class T>
+T bitwise(Reduction reduction, T left, T right) {
+  if (reduction == Reduction::bit_xor) return T(left ^ right);
+  return reduction == Reduction::bit_and ? T(left & right) : T(left | right);
+}
+
+/// The reduction of element i over all ranks; not of weighted ones.
 template <class T>
 T reduced(uint32_t world, uint64_t i, Reduction reduction) {
   Exact<T> result = exact(element<T>(0, i, reduction));
@@ -66,6 +80,14 @@ T reduced(uint32_t world, uint64_t i, Reduction reduction) {
         break;
       case Reduction::max:
         result = std::max(result, x);
+        break;
+      case Reduction::bit_and:
+      case Reduction::bit_or:
+      case Reduction::bit_xor:
+        if constexpr (std::is_integral_v<T>) result = bitwise(reduction, result, x);
+        break;
+      case Reduction::premul_sum:
+      case Reduction::weighted_avg:
         break;
     }
   }

@@ -157,7 +157,8 @@ TEST_CASE("kernels: the engine gets the best instruction set of this processor")
   const Isa best = isas().back();
   for (const DataType type : all_data_types) {
     for (const Reduction reduction : all_reductions)
-      CHECK(&kernels::reducer(type, reduction) == &reducer(best, type, reduction));
+      if (is_defined(type, reduction))
+        CHECK(&kernels::reducer(type, reduction) == &reducer(best, type, reduction));
   }
 }
 

@@ -49,12 +49,21 @@ class Bench {
  public:
   Bench(Isa isa, DataType type, Reduction reduction, const std::vector<std::string>& words, double copy_GBps)
       : kernels_(kernels::reducer(isa, type, reduction)),
-        title_(fmt::format("{:8} {:7} {:5}", name_of(isa), name_of(type), name_of(reduction))),
+        title_(fmt::format("{:8} {:7} {:12}", name_of(isa), name_of(type), name_of(reduction))),
         words_(words),
         copy_GBps_(copy_GBps),
+        divisor_(reduction == Reduction::weighted_avg ? 6 : 1),
         memory_(new Memory) {}
 
   void run() {
+    if (kernels_.finish_weighted != nullptr)
+      run_weighted();
+    else
+      run_plain();
+  }
+
+ private:
+  void run_plain() {
     const size_t t = kernels_.element_bytes, a = kernels_.accumulator_bytes;
     const auto combine = [this](Reducer::Combine call) {
       return [call, this](size_t n) { call(at(0), at(1), at(2), n); };
@@ -75,13 +84,22 @@ class Bench {
     }
   }
 
- private:
+  void run_weighted() {
+    const size_t t = kernels_.element_bytes;
+    const std::vector<double> weights(64, 3);
+    for (const uint32_t n : {1u, 2u, 3u, 4u, 5u, 8u, 16u, 64u}) {
+      line(fmt::format("finish_weighted {}", n), std::vector<size_t>(n + 1, t), [&](size_t count) {
+        kernels_.finish_weighted(at(0), operands_.data() + 1, weights.data(), n, divisor_, count);
+      });
+    }
+  }
+
   std::byte* at(size_t operand) { return const_cast<std::byte*>(operands_[operand]); }
 
   /// `bytes` are those per element of target and sources.
   void line(const std::string& kernel, const std::vector<size_t>& bytes,
             const std::function<void(size_t)>& call) {
-    const std::string name = fmt::format("{} {:15}", title_, kernel);
+    const std::string name = fmt::format("{} {:18}", title_, kernel);
     const auto occurs = [&name](const std::string& word) {
       return (" " + name + " ").find(" " + word + " ") != std::string::npos;
     };
@@ -103,7 +121,7 @@ class Bench {
   const Reducer& kernels_;
   std::string title_;
   const std::vector<std::string>& words_;
-  double copy_GBps_;
+  double copy_GBps_, divisor_;
   std::unique_ptr<Memory> memory_;
   std::vector<const std::byte*> operands_;
 };
@@ -120,9 +138,10 @@ void bench_kernels(const std::vector<std::string>& words) {
   fmt::print(
       "# Bytes read and written per second, with {} KiB touched in all; a copy of as many: {:.1f} GB/s\n",
       working_set / 1024, copy_GBps);
-  fmt::print("# {:6} {:7} {:5} {:15} {:>7} {:>7}\n", "isa", "type", "op", "kernel", "GB/s", "of copy");
+  fmt::print("# {:6} {:7} {:12} {:18} {:>7} {:>7}\n", "isa", "type", "op", "kernel", "GB/s", "of copy");
   for (const DataType type : all_data_types) {
     for (const Reduction reduction : all_reductions) {
+      if (!is_defined(type, reduction)) continue;
       for (const Isa isa : isas()) Bench(isa, type, reduction, words, copy_GBps).run();
     }
   }

@@ -50,6 +50,12 @@ class Misaligned {
   Misaligned(size_t count, size_t offset) : offset_(64 + offset), count_(count) {
     bytes_.assign(offset_ + count * sizeof(T) + 64 + 64, mark);
   }
+  // A copy's memory may lie otherwise.
+  Misaligned(const Misaligned& other) : Misaligned(other.count_, other.offset_ - 64) {
+    std::memcpy(data(), other.data(), count_ * sizeof(T));
+  }
+  Misaligned(Misaligned&&) noexcept = default;
+
   std::byte* data() { return bytes_.data() + start(); }
   const std::byte* data() const { return bytes_.data() + start(); }
   T operator[](size_t index) const {

@@ -192,6 +192,9 @@ A combined(Reduction reduction, A left, A right) {
     return reduction == Reduction::prod ? left * right : left + right;
   } else {
     const auto l = Unsigned128(left), r = Unsigned128(right);
+    if (reduction == Reduction::bit_and) return static_cast<A>(l & r);
+    if (reduction == Reduction::bit_or) return static_cast<A>(l | r);
+    if (reduction == Reduction::bit_xor) return static_cast<A>(l ^ r);
     return static_cast<A>(reduction == Reduction::prod ? l * r : l + r);
   }
 }
@@ -211,6 +214,25 @@ T finished(Reduction reduction, A value, uint32_t world) {
     else
       return static_cast<T>(value);
   }
+}
+
+// ---- the canonical tree
+
+/// Node (level, index) of the canonical tree over `values`, as it is defined: it covers ranks
+/// [index * 2^level, min((index + 1) * 2^level, world)).
+template <class A, class Values>
+A node(Reduction reduction, const Values& values, uint32_t world, uint32_t level, uint32_t index) {
+  if (level == 0) return values(index);
+  const A left = node<A>(reduction, values, world, level - 1, 2 * index);
+  const bool right_is_empty = uint64_t(2 * index + 1) << (level - 1) >= world;
+  return right_is_empty
+             ? left
+             : combined<A>(reduction, left, node<A>(reduction, values, world, level - 1, 2 * index + 1));
+}
+
+template <class A, class Values>
+A tree(Reduction reduction, const Values& values, uint32_t world) {
+  return node<A>(reduction, values, world, uint32_t(std::bit_width(world - 1)), 0);
 }
 
 // ---- tests over all types
@@ -242,7 +264,7 @@ void for_each_type(Body body) {
   for_each_integer(body);
 }
 
-/// Calls body(A(), reduction) with the accumulator type of every reduction of T.
+/// Calls body(A(), reduction) with the accumulator type of every reduction of T that is not weighted.
 template <class T, class Body>
 void for_each_reduction(Body body) {
   body(AccumulatorOf<T, Reduction::sum>(), Reduction::sum);
@@ -250,6 +272,11 @@ void for_each_reduction(Body body) {
   body(AccumulatorOf<T, Reduction::min>(), Reduction::min);
   body(AccumulatorOf<T, Reduction::max>(), Reduction::max);
   body(AccumulatorOf<T, Reduction::avg>(), Reduction::avg);
+  if constexpr (std::is_integral_v<T>) {
+    body(T(), Reduction::bit_and);
+    body(T(), Reduction::bit_or);
+    body(T(), Reduction::bit_xor);
+  }
 }
 
 }  // namespace rondo::tests

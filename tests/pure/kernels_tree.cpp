@@ -9,23 +9,6 @@ namespace {
 using kernels::Isa;
 using kernels::Reducer;
 
-/// Node (level, index) of the canonical tree over `values`, as it is defined: it covers ranks
-/// [index * 2^level, min((index + 1) * 2^level, world)).
-template <class A, class Values>
-A node(Reduction reduction, const Values& values, uint32_t world, uint32_t level, uint32_t index) {
-  if (level == 0) return values(index);
-  const A left = node<A>(reduction, values, world, level - 1, 2 * index);
-  const bool right_is_empty = uint64_t(2 * index + 1) << (level - 1) >= world;
-  return right_is_empty
-             ? left
-             : combined<A>(reduction, left, node<A>(reduction, values, world, level - 1, 2 * index + 1));
-}
-
-template <class A, class Values>
-A tree(Reduction reduction, const Values& values, uint32_t world) {
-  return node<A>(reduction, values, world, uint32_t(std::bit_width(world - 1)), 0);
-}
-
 template <class T, class A>
 struct TreeCheck {
   Isa isa;

@@ -92,6 +92,7 @@ CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, st
     if (!(options->factor > 1)) throw CLI::ValidationError("-f", "the factor must be a number above 1");
     if (options->inject_wrong && options->operation == bench::Operation::barrier)
       throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
+    bench::check_reduction(*options);
     action = [=] {
       return is_rank(process_environment) ? run_rank(*options) : start_ranks(*options, arguments);
     };

@@ -9,10 +9,13 @@ namespace rondo::bench {
 namespace {
 
 // -15 .. 16 by a multiplicative hash: a shifted, swapped or doubly added chunk shows, and sums over up to
-// 2^18 ranks are exact in f32 in any order. Factors of a product are 1 or -2, exact up to 126 of them.
+// 2^18 ranks are exact in f32 in any order. Factors of a product are 1 or -2, exact up to 126 of them. For and,
+// and for or, few of five bits are 0, or 1, so that the results differ for more ranks.
 int64_t small_integer(uint64_t i, Rank rank, uint32_t round, Reduction reduction) {
   const auto hash = uint32_t(i + 1) * 2654435761u + (rank + 1) * 0x85ebca6bu + round * 0xc2b2ae35u;
   if (reduction == Reduction::prod) return (hash >> 27) % 8 == 0 ? -2 : 1;
+  if (reduction == Reduction::bit_and) return 31 & ~(1 << (hash >> 27) % 8);
+  if (reduction == Reduction::bit_or) return 31 & (1 << (hash >> 27) % 8);
   return int64_t(hash >> 27) - 15;
 }
 
@@ -37,11 +40,12 @@ double number_of(T value) {
     return double(float(value));
 }
 
-// What a rank holds: that integer, where T has no sign from 0 on, factors without theirs. f8e5m2 rounds some.
+// What a rank holds: that integer. Where T has no sign, those below 0 are 17 .. 31, and -2 is 2. f8e5m2 rounds
+// some.
 template <class T>
 T contribution(uint64_t i, Rank rank, uint32_t round, Reduction reduction) {
   int64_t number = small_integer(i, rank, round, reduction);
-  if (std::is_unsigned_v<T>) number = reduction == Reduction::prod ? std::abs(number) : number + 15;
+  if (std::is_unsigned_v<T> && number < 0) number += reduction == Reduction::prod ? 4 : 32;
   return element_of<T>(double(number));
 }
 
@@ -64,6 +68,18 @@ T reduced(uint64_t i, uint32_t world, uint32_t round, Reduction reduction) {
       case Reduction::max:
         result = std::max(result, x);
         break;
+      case Reduction::bit_and:
+        result = double(int64_t(result) & int64_t(x));
+        break;
+      case Reduction::bit_or:
+        result = double(int64_t(result) | int64_t(x));
+        break;
+      case Reduction::bit_xor:
+        result = double(int64_t(result) ^ int64_t(x));
+        break;
+      case Reduction::premul_sum:
+      case Reduction::weighted_avg:
+        break;  // not measured
     }
   }
   // Sum and product are exact, so the quotient is rounded once whether it is formed in T or wider.

@@ -148,4 +148,13 @@ void add_options(CLI::App& app, BenchOptions& o) {
                "flip one element before the check, which must then fail (exit 1)");
 }
 
+void check_reduction(const BenchOptions& o) {
+  const std::string reduction(name_of(o.reduction)), type(name_of(o.type));
+  if (!is_defined(o.type, o.reduction))
+    throw CLI::ValidationError("--op", reduction + " is not defined for " + type + ": it is for " +
+                                           (is_float(o.type) ? "integers" : "floats"));
+  if (is_weighted(o.reduction))
+    throw CLI::ValidationError("--op", reduction + " needs a weight from each rank; it is not measured here");
+}
+
 }  // namespace rondo::bench

@@ -37,5 +37,7 @@ bool reduces(Operation operation);
 double bus_factor(Operation operation, uint32_t world);
 /// Adds the arguments to `app`; a bad value is a CLI error that lists what is allowed.
 void add_options(CLI::App& app, BenchOptions& options);
+/// A CLI error where the reduction is not defined for the type, or is not measured.
+void check_reduction(const BenchOptions& options);
 
 }  // namespace rondo::bench
