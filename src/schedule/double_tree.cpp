@@ -96,7 +96,7 @@ void double_tree_all_reduce(Rank rank, const Shape& shape, const Emit& emit) {
   };
   each_half([](const Branch& branch, Place place, Rank above) { branch.up(place, above); });
   each_half(
-      [&](const Branch& branch, Place place, Rank above) { branch.down(place, above, tree.levels() - 1); });
+      [&](const Branch& branch, Place place, Rank above) { branch.down(place, above, tree.levels() - 2); });
 }
 
 void double_tree_reduce(Rank rank, const Shape& shape, const Emit& emit) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
 #include <vector>
 
 #include "schedule/ring.hpp"
@@ -15,12 +16,12 @@ using Members = std::vector<Rank>;
 std::vector<Members> nodes_of(const Shape& shape) {
   assert(shape.nodes.empty() || shape.nodes.size() == shape.world);
   std::vector<Members> nodes;
-  std::vector<uint32_t> names;
+  std::unordered_map<uint32_t, size_t> index;  // by name
   for (Rank rank = 0; rank < shape.world; rank++) {
     const uint32_t name = shape.nodes.empty() ? 0 : shape.nodes[rank];
-    const auto at = size_t(std::ranges::find(names, name) - names.begin());
-    if (at == names.size()) names.push_back(name), nodes.emplace_back();
-    nodes[at].push_back(rank);
+    const auto [at, fresh] = index.try_emplace(name, nodes.size());
+    if (fresh) nodes.emplace_back();
+    nodes[at->second].push_back(rank);
   }
   return nodes;
 }

@@ -6,8 +6,8 @@
 namespace rondo::schedule {
 
 // The smallest node has L ranks, so the vector is cut into L slices of one chunk per node, and every node has a
-// leader of each slice: its l-th rank. (1) The members of a node send their contributions to the leaders, who add
-// them one after another. (2) The leaders of a slice run a ring over the nodes (ring.hpp), L rings at once.
+// leader of each slice: its l-th rank. (1) The members of a node send their contributions to the leaders, who
+// add them one after another. (2) The leaders of a slice run a ring over the nodes (ring.hpp), L rings at once.
 // (3) They hand the results to the members of their node.
 //
 //   nodes {0 1 2} {3 4}      slice 0, chunks 0 and 1          slice 1, chunks 2 and 3
@@ -15,15 +15,14 @@ namespace rondo::schedule {
 //   (2)                           0 <------> 3                     1 <------> 4
 //   (3)                      1 <- 0 -> 2     3 -> 4           0 <- 1 -> 2     4 -> 3
 //
-// A rank sends 2(M-1)/M of the vector over the network together with the L-1 other leaders of its node: as little
-// as a ring of the M nodes (Jia et al., "Highly scalable deep learning training system with mixed-precision:
-// training ImageNet in four minutes", 2018, call it hierarchical all-reduce). With every rank on a node of its own
-// this is the ring.
+// Over the network a node sends 2(M-1)/M of the vector, as one rank of a ring of M does; the L leaders share it
+// (Jia et al., "Highly scalable deep learning training system with mixed-precision: training ImageNet in four
+// minutes", 2018, where one leader does it all). With every rank on a node of its own this is the ring.
 void hierarchical_all_reduce(Rank rank, const Shape& shape, const Emit& emit);
 uint32_t hierarchical_chunks(const Shape& shape);
 
-// The root sends along a chain of leaders, itself and the first rank of every other node in order; each hands on
-// to its node.
+// The root sends along a chain of leaders, itself and the first rank of every other node in order; each hands
+// on to its node.
 void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit);
 
 }  // namespace rondo::schedule

@@ -8,8 +8,8 @@ namespace rondo::test {
 
 using NodeMap = std::vector<uint32_t>;  // the node of every rank
 
-/// Different ones: all on one node, every rank alone, two halves, nodes of 1, 2, 3, 4, .. ranks, and ranks dealt
-/// out to three nodes whose names are neither in order nor small.
+/// Different ones: all on one node, every rank alone, two halves, nodes of 1, 2, 3, .. ranks, and ranks dealt out
+/// to three nodes with large names that fall.
 inline std::vector<NodeMap> node_maps(uint32_t world) {
   std::vector<NodeMap> maps(5);
   uint32_t growing = 0, left = 1;

@@ -1,5 +1,4 @@
 #include "schedule/print.hpp"
-#include "schedule/program.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +9,7 @@
 
 #include "cli/explain.hpp"
 #include "schedule/catalogue.hpp"
+#include "schedule/program.hpp"
 
 using namespace rondo;
 using namespace rondo::schedule;
@@ -91,6 +91,22 @@ TEST_CASE("print: rank 1 of a ring all-reduce on 3 ranks") {
         "# chunk 0 is summed as: 0+(1+2)\n");
 }
 
+TEST_CASE("print: halving and doubling, a double tree, and where the ranks are") {
+  const std::string halving =
+      text_of(*find(Operation::all_reduce, Algorithm::halving_doubling), {.world = 7});
+  CHECK(contains(halving, "# chunk 0 is summed as: ((0+1)+(2+3))+((4+5)+6)\n"));
+  CHECK(contains(halving, "\n0 0 send 1 1\n0 0 recv_reduce 1 0\n"));
+  const std::string trees =
+      text_of(*find(Operation::reduce, Algorithm::double_tree), {.world = 4, .root = 1});
+  CHECK(contains(trees, "# double_tree reduce, world 4, root 1, 2 chunks\n"));
+  CHECK(contains(trees, "\n1 1 recv_reduce 3 0\n1 1 recv_reduce 0 1\n"));
+  const std::vector<uint32_t> nodes{0, 0, 1};
+  const std::string grouped =
+      text_of(*find(Operation::all_reduce, Algorithm::hierarchical), {.world = 3, .nodes = nodes});
+  CHECK(contains(grouped, "# hierarchical all_reduce, world 3, ranks on nodes 0 0 1, 2 chunks\n"));
+  CHECK(contains(grouped, "# chunk 0 is summed as: (0+1)+2\n"));
+}
+
 TEST_CASE("print: the summary fits the operation") {
   CHECK(contains(text_of(*find(Operation::broadcast, Algorithm::ring), {.world = 4, .root = 2}),
                  "# payload sent per rank: 0 to m, of a vector of m\n# latency: 3 alpha\n# chunk 0 comes "
@@ -139,7 +155,13 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
   CHECK(contains(complaint("--algorithm ring --world 4 --rank 4"), "--rank: 4 is not in 0 .. 3"));
   CHECK(contains(complaint("--algorithm ring --world 4 --operation broadcast --root 4"),
                  "--root: 4 is not in 0 .. 3"));
-  CHECK(contains(complaint("--algorithm ring --world 4 --root 1"), "only broadcast has a root"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --root 1"), "--root: all_reduce has no root"));
+  CHECK(complaint("--algorithm double_tree --world 4 --operation reduce --root 1") == "");
+  CHECK(complaint("--algorithm hierarchical --world 4 --nodes 0,0,7,7") == "");
+  CHECK(contains(complaint("--algorithm hierarchical --world 4 --nodes 0,0,7"),
+                 "--nodes: 3 numbers for 4 ranks"));
+  CHECK(
+      contains(complaint("--algorithm ring --world 4 --nodes 0,0,7,7"), "only hierarchical looks at nodes"));
   CHECK(contains(complaint("--algorithm ring"), "--world is required"));
 }
 
