@@ -45,6 +45,8 @@ constexpr std::array all{
     Schedule{Operation::reduce, Algorithm::double_tree, two, double_tree_reduce},
     Schedule{Operation::broadcast, Algorithm::double_tree, two, double_tree_broadcast},
     Schedule{Operation::all_reduce, Algorithm::hierarchical, hierarchical_chunks, hierarchical_all_reduce},
+    Schedule{Operation::reduce_scatter, Algorithm::hierarchical, one_per_rank, hierarchical_reduce_scatter},
+    Schedule{Operation::all_gather, Algorithm::hierarchical, one_per_rank, hierarchical_all_gather},
     Schedule{Operation::broadcast, Algorithm::hierarchical, one, hierarchical_broadcast},
     Schedule{Operation::gather, Algorithm::direct, one_per_rank, direct_gather},
     Schedule{Operation::scatter, Algorithm::direct, one_per_rank, direct_scatter},

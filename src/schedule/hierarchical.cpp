@@ -1,53 +1,20 @@
 #include "schedule/hierarchical.hpp"
 
-#include <algorithm>
-#include <cassert>
-#include <unordered_map>
-#include <vector>
+#include <utility>
 
+#include "schedule/grouping.hpp"
 #include "schedule/ring.hpp"
 
 namespace rondo::schedule {
 namespace {
 
-using Members = std::vector<Rank>;
-
-// The ranks of every node, the nodes in the order of their first ranks.
-std::vector<Members> nodes_of(const Shape& shape) {
-  assert(shape.nodes.empty() || shape.nodes.size() == shape.world);
-  std::vector<Members> nodes;
-  std::unordered_map<uint32_t, size_t> index;  // by name
-  for (Rank rank = 0; rank < shape.world; rank++) {
-    const uint32_t name = shape.nodes.empty() ? 0 : shape.nodes[rank];
-    const auto [at, fresh] = index.try_emplace(name, nodes.size());
-    if (fresh) nodes.emplace_back();
-    nodes[at->second].push_back(rank);
-  }
-  return nodes;
-}
-uint32_t smallest(const std::vector<Members>& nodes) {
-  return uint32_t(std::ranges::min_element(nodes, {}, &Members::size)->size());
-}
-uint32_t largest(const std::vector<Members>& nodes) {
-  return uint32_t(std::ranges::max_element(nodes, {}, &Members::size)->size());
-}
-
-// Where a rank is.
-struct Seat {
-  uint32_t node, place;
-};
-Seat seat_of(const std::vector<Members>& nodes, Rank rank) {
-  for (uint32_t node = 0; node < nodes.size(); node++)
-    if (const auto at = std::ranges::find(nodes[node], rank); at != nodes[node].end())
-      return {node, uint32_t(at - nodes[node].begin())};
-  assert(false);
-  return {};
-}
-
 class Hierarchy {
  public:
   Hierarchy(Rank rank, const Shape& shape, const Emit& emit)
-      : nodes_(nodes_of(shape)), leaders_(smallest(nodes_)), seat_(seat_of(nodes_, rank)), emit_(emit) {}
+      : nodes_(nodes_of(shape)),
+        leaders_(smallest(nodes_)),
+        seat_(seats_of(nodes_, shape.world)[rank]),
+        emit_(emit) {}
 
   void all_reduce() const {
     if (nodes_.size() == 1 && mine().size() == 1) return copy();
@@ -143,9 +110,9 @@ void hierarchical_all_reduce(Rank rank, const Shape& shape, const Emit& emit) {
 
 void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit) {
   auto nodes = nodes_of(shape);
-  const Seat root = seat_of(nodes, shape.root);
+  const Seat root = seats_of(nodes, shape.world)[shape.root];
   std::swap(nodes[root.node][0], nodes[root.node][root.place]);  // leads its node
-  const Seat seat = seat_of(nodes, rank);
+  const Seat seat = seats_of(nodes, shape.world)[rank];
   const auto count = uint32_t(nodes.size());
   const uint32_t distance = (seat.node + count - root.node) % count;  // along the chain
   const auto send = [&](uint32_t round, Rank to) {

@@ -21,6 +21,14 @@ namespace rondo::schedule {
 void hierarchical_all_reduce(Rank rank, const Shape& shape, const Emit& emit);
 uint32_t hierarchical_chunks(const Shape& shape);
 
+// A chunk per rank. On every node a rank has a deputy, the one at its own place, counted round where a node is
+// smaller. (1) Deputies add up what the members of their node contribute. (2) The sums go round the nodes, from
+// the one after the chunk's own to the chunk's rank. The all-gather does the same the other way round.
+//
+//   nodes {0 1} {2 3}, chunk 1      1 <- 0    3 <- 2        then   3 --> 1
+void hierarchical_reduce_scatter(Rank rank, const Shape& shape, const Emit& emit);
+void hierarchical_all_gather(Rank rank, const Shape& shape, const Emit& emit);
+
 // The root sends along a chain of leaders, itself and the first rank of every other node in order; each hands
 // on to its node.
 void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit);

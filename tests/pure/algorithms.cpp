@@ -88,7 +88,8 @@ TEST_CASE("hierarchical: with every rank on a node of its own it is the ring, st
   for (uint32_t world = 1; world <= 16; world++) {
     test::NodeMap alone;
     for (Rank rank = 0; rank < world; rank++) alone.push_back(100 - rank);
-    for (const Operation operation : {Operation::all_reduce, Operation::broadcast})
+    for (const Operation operation :
+         {Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather, Operation::broadcast})
       for (Rank rank = 0; rank < world; rank++)
         REQUIRE(steps_of(the(operation, Algorithm::hierarchical), rank,
                          {.world = world, .root = world / 2, .nodes = alone}) ==

@@ -108,8 +108,12 @@ TEST_CASE("cost: hierarchical meets its closed form where nodes are equal") {
       const double n = nodes * size, part = (n - 1) / n;
       CAPTURE(nodes);
       CAPTURE(size);
-      check(parts(Operation::all_reduce, Algorithm::hierarchical, {.world = nodes * size, .nodes = map}),
-            2 * (nodes + size - 2), 2 * part, part);
+      const auto of = [&](Operation operation) {
+        return parts(operation, Algorithm::hierarchical, {.world = nodes * size, .nodes = map});
+      };
+      check(of(Operation::reduce_scatter), nodes + size - 2, part, part);
+      check(of(Operation::all_gather), nodes + size - 2, part, 0);
+      check(of(Operation::all_reduce), 2 * (nodes + size - 2), 2 * part, part);
     }
   }
 }
