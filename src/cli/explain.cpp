@@ -48,7 +48,9 @@ std::string listed(const Names& names) { return CLI::detail::join(names, ", "); 
 }
 
 void check_fits(const Schedule& entry, const Arguments& given) {
-  if (given.root > 0 && !is_rooted(entry.operation)) refuse("--root", given.operation + " has no root");
+  // Of a send_recv the root is how far every rank sends.
+  if (given.root > 0 && !is_rooted(entry.operation) && entry.operation != schedule::Operation::send_recv)
+    refuse("--root", given.operation + " has no root");
   if (given.nodes.empty()) return;
   if (entry.algorithm != schedule::Algorithm::hierarchical)
     refuse("--nodes", "only hierarchical looks at nodes");
@@ -104,7 +106,9 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->check(CLI::Range(1u, largest_world))
       ->required();
   command->add_option("--rank", given->rank, "Only the steps of this rank");
-  command->add_option("--root", given->root, "Where a broadcast or scatter begins, a reduce or gather ends")
+  command
+      ->add_option("--root", given->root,
+                   "Root of a broadcast, scatter, reduce or gather; of a send_recv how far all send")
       ->capture_default_str();
   command->add_option("--nodes", given->nodes, "The node of every rank, for hierarchical: 0,0,1,1")
       ->delimiter(',');

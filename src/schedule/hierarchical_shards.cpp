@@ -53,15 +53,23 @@ class Shards {
     return by_node_[(node_ + 2 * count() - distance) % count()];
   }
 
-  // Every rank deals with the chunks of a round in their order, so that no two wait for each other.
-  template <class First, class Second>
-  static void in_order(const Chunks& these, const First& first, const Chunks& those, const Second& second) {
+  // Every rank deals with what it sends and receives in a round in the same order, by chunk or by the place of the
+  // chunk's rank on its node, so that no two wait for each other.
+  template <class Key, class Send, class Receive>
+  static void in_order(const Key& key, const Chunks& sent, const Send& send_one, const Chunks& received,
+                       const Receive& receive_one) {
     size_t next = 0;
-    for (const uint32_t chunk : these) {
-      while (next < those.size() && those[next] < chunk) second(those[next++]);
-      first(chunk);
+    for (const uint32_t chunk : sent) {
+      while (next < received.size() && key(received[next]) < key(chunk)) receive_one(received[next++]);
+      send_one(chunk);
     }
-    while (next < those.size()) second(those[next++]);
+    while (next < received.size()) receive_one(received[next++]);
+  }
+  auto by_chunk() const {
+    return [](uint32_t chunk) { return chunk; };
+  }
+  auto by_place() const {
+    return [this](uint32_t chunk) { return seats_[chunk].place; };
   }
 
   void send(Buffer source, uint8_t flags, uint32_t round, uint32_t chunk, Rank to) const {
@@ -84,8 +92,8 @@ class Shards {
       const uint32_t to = (place_ + d) % size(), from = (place_ + size() - d) % size();
       const bool last = count() == 1 && d + 1 == size();
       in_order(
-          by_place_[to], [&](uint32_t chunk) { send(Buffer::input, 0, d - 1, chunk, mine()[to]); },
-          by_place_[place_],
+          by_chunk(), by_place_[to],
+          [&](uint32_t chunk) { send(Buffer::input, 0, d - 1, chunk, mine()[to]); }, by_place_[place_],
           [&](uint32_t chunk) {
             add(d == 1 ? Buffer::input : Buffer::accumulator, 0, last, d - 1, chunk, mine()[from]);
           });
@@ -100,7 +108,7 @@ class Shards {
     const uint32_t round = inner_rounds_ + t;
     const bool mine_is_sum = t > 0 || size() > 1, theirs_is_sum = t > 0 || nodes_[previous()].size() > 1;
     in_order(
-        from_before(t + 1),
+        by_place(), from_before(t + 1),
         [&](uint32_t chunk) {
           send(mine_is_sum ? Buffer::accumulator : Buffer::input, mine_is_sum ? flag::wide : 0, round, chunk,
                deputy(next(), chunk));
@@ -116,16 +124,18 @@ class Shards {
   // A chunk goes round from its own node on: in round t from the one at distance t to the next.
   void carry(uint32_t t) const {
     in_order(
-        from_before(t), [&](uint32_t chunk) { send(source(chunk), 0, t, chunk, deputy(next(), chunk)); },
-        from_before(t + 1), [&](uint32_t chunk) { recv(t, chunk, deputy(previous(), chunk)); });
+        by_place(), from_before(t),
+        [&](uint32_t chunk) { send(source(chunk), 0, t, chunk, deputy(next(), chunk)); }, from_before(t + 1),
+        [&](uint32_t chunk) { recv(t, chunk, deputy(previous(), chunk)); });
   }
   void hand_out() const {
     for (uint32_t d = 1; d < size(); d++) {
       const uint32_t round = count() - 1 + d - 1;
       const uint32_t to = (place_ + d) % size(), from = (place_ + size() - d) % size();
       in_order(
-          by_place_[place_], [&](uint32_t chunk) { send(source(chunk), 0, round, chunk, mine()[to]); },
-          by_place_[from], [&](uint32_t chunk) { recv(round, chunk, mine()[from]); });
+          by_chunk(), by_place_[place_],
+          [&](uint32_t chunk) { send(source(chunk), 0, round, chunk, mine()[to]); }, by_place_[from],
+          [&](uint32_t chunk) { recv(round, chunk, mine()[from]); });
     }
   }
 

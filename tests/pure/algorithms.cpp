@@ -85,7 +85,7 @@ TEST_CASE(
 }
 
 TEST_CASE("hierarchical: with every rank on a node of its own it is the ring, step by step") {
-  for (uint32_t world = 1; world <= 16; world++) {
+  for (uint32_t world = 1; world <= 64; world++) {
     test::NodeMap alone;
     for (Rank rank = 0; rank < world; rank++) alone.push_back(100 - rank);
     for (const Operation operation :

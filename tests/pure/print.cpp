@@ -1,10 +1,13 @@
 #include "schedule/print.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/explain.hpp"
@@ -163,6 +166,29 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
   CHECK(
       contains(complaint("--algorithm ring --world 4 --nodes 0,0,7,7"), "only hierarchical looks at nodes"));
   CHECK(contains(complaint("--algorithm ring"), "--world is required"));
+}
+
+TEST_CASE("docs/algorithms.md prints what the command prints, for all that the catalogue has") {
+  std::ifstream page(std::string(RONDO_SOURCE_ROOT) + "/docs/algorithms.md");
+  const std::string prompt = "$ rondo explain ";
+  std::set<std::string> titles;  // "ring all_reduce"
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind(prompt, 0) != 0) continue;
+    std::string shown, printed;
+    const std::string arguments = line.substr(prompt.size());
+    while (std::getline(page, line) && line != "```") shown += line + "\n";
+    const std::string command = std::string(RONDO_EXECUTABLE) + " explain " + arguments;
+    std::FILE* pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::array<char, 4096> piece{};
+    while (const size_t n = std::fread(piece.data(), 1, piece.size(), pipe)) printed.append(piece.data(), n);
+    REQUIRE(pclose(pipe) == 0);
+    CAPTURE(arguments);
+    CHECK(shown == printed);
+    titles.insert(shown.substr(2, shown.find(',') - 2));
+  }
+  for (const Schedule& schedule : catalogue())
+    CHECK(titles.count(fmt::format("{} {}", name_of(schedule.algorithm), name_of(schedule.operation))) == 1);
 }
 
 TEST_CASE("explain: exit codes of the command") {

@@ -27,6 +27,8 @@ void each_case(uint32_t first, uint32_t last, const Visit& visit) {
     for (uint32_t world = first; world <= last; world++) {
       auto maps = test::node_maps(world);
       if (schedule.algorithm != Algorithm::hierarchical) maps = {{}};
+      // With every rank alone it is the ring, step by step (algorithms.cpp), which is proven already.
+      if (maps.size() > 1 && world > 16) maps.erase(maps.begin() + 1);
       for (const test::NodeMap& nodes : maps)
         for (Rank root = 0; root < (has_roots(schedule) ? world : 1); root++)
           if (world <= 16 || root == 0 || root + 1 == world)
@@ -59,7 +61,7 @@ TEST_CASE("verify: the whole catalogue is proven for worlds 1 to 64") {
   for (const Schedule& schedule : catalogue()) {
     for (uint32_t world = 1; world <= largest_world; world++) {
       // Of the five maps some are the same in worlds of up to three ranks.
-      const uint32_t distinct = world == 1 ? 2 : world == 2 ? 3 : world == 3 ? 5 : 5;
+      const uint32_t distinct = world == 1 ? 2 : world == 2 ? 3 : world > 16 ? 4 : 5;
       const uint32_t roots = world <= 16 ? world : 2;
       expected +=
           (has_roots(schedule) ? roots : 1) * (schedule.algorithm == Algorithm::hierarchical ? distinct : 1);
