@@ -64,6 +64,8 @@ std::optional<Groups> Membership::not_to_be_tried() const {
   for (Rank rank = 0; rank < world_; ++rank) {
     if (first == BootId{} || job_.persons[rank].boot != first)
       return Groups{one_each(world_), rank, name(rank) + " is not on rank 0's machine"};
+    if (job_.persons[rank].node != job_.persons[0].node)
+      return Groups{one_each(world_), rank, name(rank) + " has another RONDO_NODE than rank 0"};
     if (job_.persons[rank].door == DoorName{})
       return Groups{one_each(world_), rank, name(rank) + " has no memory to share"};
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
@@ -73,6 +74,8 @@ class Job {
   virtual uint32_t local_world() const noexcept = 0;
   /// Every rank sees every other's memory, and all use it; the same on every rank.
   virtual bool shares_memory() const noexcept = 0;
+  /// A number for every rank, the same for ranks of one machine that give the same Options::node.
+  virtual std::vector<uint32_t> nodes() const = 0;
   /// Rank 0's, which counts.
   virtual const Policy& policy() const noexcept = 0;
   /// Agreed and random: two communicators never share it.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <map>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -107,6 +108,14 @@ Result<Meeting> Membership::meet() const {
 }
 
 // ---- The service thread: joining and the control plane.
+
+std::vector<uint32_t> Membership::nodes() const {
+  std::map<std::pair<BootId, uint32_t>, uint32_t> numbers;
+  std::vector<uint32_t> nodes;
+  for (const Person& person : job_.persons)
+    nodes.push_back(numbers.try_emplace({person.boot, person.node}, uint32_t(numbers.size())).first->second);
+  return nodes;
+}
 
 void Membership::joined(Welcome welcome, Descriptor listener) {
   job_ = std::move(welcome);

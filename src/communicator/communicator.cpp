@@ -118,7 +118,7 @@ class Communicator::State final : bootstrap::Handler {
       if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
     const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
-                                      schedule::algorithm_named(job_->policy().algorithm)};
+                                      schedule::algorithm_named(job_->policy().algorithm), job_->nodes()};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();

@@ -120,7 +120,7 @@ const Program& Engine::program_for(const Call& call) {
   assert(schedule != nullptr);
   const auto publications = publishes() ? schedule::Publications::yes : schedule::Publications::no;
   const schedule::Shape shape{
-      .world = place_.world, .root = call.root, .to = call.to, .from = call.from, .nodes = {}};
+      .world = place_.world, .root = call.root, .to = call.to, .from = call.from, .nodes = place_.nodes};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 

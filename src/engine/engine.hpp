@@ -21,6 +21,7 @@ class Engine {
     uint32_t world;
     uint64_t epoch;                                     // agreed by all ranks of this communicator
     std::optional<schedule::Algorithm> algorithm = {};  // agreed: what to prefer to the selected ones
+    std::vector<uint32_t> nodes = {};                   // agreed: of every rank; empty: all are on one
   };
   Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure);
 
