@@ -24,7 +24,7 @@ Transport transport_of(const Options& options) {
 }
 
 Policy policy_of(const Options& options) {
-  return {options.algorithm, options.reproducible.value_or(false), {}};
+  return {options.algorithm, options.reproducible.value_or(false), options.tuning};
 }
 
 std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,

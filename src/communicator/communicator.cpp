@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
+#include "base/log.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -16,11 +17,22 @@
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
 #include "engine/engine.hpp"
+#include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
 namespace {
+
+// Rank 0's file becomes the option's text; the others have none.
+Result<void> read_tuning(Options& options) {
+  const std::string path = std::exchange(options.tuning, {});
+  if (path.empty() || options.rank != 0u) return {};
+  auto tuning = engine::read_tuning(path);
+  if (!tuning) return tuning.error();
+  options.tuning = tuning->text();
+  return {};
+}
 
 Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
@@ -113,18 +125,35 @@ class Communicator::State final : bootstrap::Handler {
 
   Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
+    // What rank 0 says counts in parts of this communicator too.
+    const bootstrap::Policy& policy = job_->policy();
+    options_.algorithm = policy.algorithm;
+    options_.reproducible = policy.reproducible;
+    options_.tuning = policy.table;
     shm_ = memory_.take_fabric();
     if (shm_)
       if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-    const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
-                                      schedule::algorithm_named(job_->policy().algorithm), job_->nodes()};
+    const engine::Engine::Place place{job_->rank(),  job_->world(),
+                                      job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
+                                      job_->nodes(), tuning()};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    return {};
+  }
+
+  // Of a job like this one, or none.
+  engine::Tuning tuning() const {
+    if (options_.tuning.empty()) return {};
+    const auto tuning = engine::Tuning::parse(options_.tuning);
+    if (!tuning) return {};
+    if (tuning->situation() == engine::Tuning::Situation{world(), std::string(transport())}) return *tuning;
+    log::line(log::Level::info, int(rank_), "the tuning file is for {} ranks over {}; it is not used here",
+              tuning->situation().world, tuning->situation().transport);
     return {};
   }
 
@@ -179,6 +208,7 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
 Result<Communicator> Communicator::create(const Options& options) {
   auto complete_options = complete(options);
   if (!complete_options) return complete_options.error();
+  if (auto read = read_tuning(*complete_options); !read) return read.error();
   auto state = State::join(*complete_options);
   if (!state) return state.error();
   return Communicator(std::move(*state));
@@ -192,6 +222,12 @@ Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
+  if (!options.algorithm.empty() && options.algorithm != "auto") {
+    call.algorithm = schedule::algorithm_named(options.algorithm);
+    if (!call.algorithm || !engine::can_run(call, *call.algorithm))
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{}: there is no algorithm \"{}\" for it", describe(call), options.algorithm)};
+  }
   call.weight = options.weight;
   call.reproducible = options.reproducible.value_or(reproducible);
   if (!tensors) return std::unique_ptr<Group>();

@@ -126,7 +126,8 @@ const Program& Engine::program_for(const Call& call) {
 
 schedule::Algorithm Engine::choose(const Call& call) {
   const Situation situation{place_.world, publishes()};
-  for (const auto& wanted : {call.algorithm, place_.algorithm})
+  const uint64_t bytes = call.count * size_of(call.type);
+  for (const auto& wanted : {call.algorithm, place_.algorithm, place_.tuning.find(call.operation, bytes)})
     if (wanted && can_run(call, *wanted)) return *wanted;
   return select(call, situation);
 }
