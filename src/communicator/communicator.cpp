@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <system_error>
 
 #include "base/environment.hpp"
@@ -37,6 +38,15 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 class Communicator::State final : bootstrap::Handler {
  public:
   static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
+    try {
+      return make(options, meeting);
+    } catch (const std::bad_alloc&) {
+      return Error{ErrorCode::system,
+                   fmt::format("rank {} could not join: memory has run out", *options.rank)};
+    }
+  }
+
+  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Meeting& meeting) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
@@ -134,13 +144,19 @@ class Communicator::State final : bootstrap::Handler {
   }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
+  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override {
     tcp_.adopt(peer, lane, std::move(socket));
     waiter_->ring();
   }
-  void failed(const Error& error) noexcept override {
+  void failed(const Error& error) override {
     // A rank that waits for this one blames it; this one knows that it waits itself.
-    failure_.set({error.code, error.message, error.peer == rank_ ? std::nullopt : error.peer});
+    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
+    try {
+      failure_.set({error.code, error.message, peer});
+    } catch (const std::bad_alloc&) {
+      // So short that the text needs none.
+      failure_.set({error.code, "no memory left", peer});
+    }
     waiter_->ring();
   }
 
