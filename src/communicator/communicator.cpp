@@ -103,8 +103,14 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
-    meeting.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
-    return join(options, meeting);
+    std::optional<Error> own;  // of this communicator, in its own ranks
+    meeting.failure = [this, &own] {
+      if (failure_.is_set()) own = failure_.get();
+      return own;
+    };
+    auto state = join(options, meeting);
+    if (!state && !own) return as_parent_sees(state.error(), part.members);
+    return state;
   }
 
   void abort() noexcept {
