@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <new>
 #include <system_error>
 
 #include "base/environment.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
+#include "bootstrap/socket.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -27,7 +29,11 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
     return bootstrap::Service::instance();
   } catch (const std::system_error& error) {
-    return Error{ErrorCode::system, fmt::format("cannot start the service thread: {}", error.what())};
+    const int cause = error.code().value();
+    const bool limited = cause == EMFILE || cause == ENFILE;
+    return Error{ErrorCode::system,
+                 fmt::format("cannot start the service thread: {}{}{}", error.what(), limited ? "; " : "",
+                             limited ? bootstrap::descriptor_limit(cause) : "")};
   }
 }
 
