@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/launcher.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
 #include "bootstrap/socket.hpp"
@@ -199,6 +200,8 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
   log::set_level(*level);
   auto resolved = resolve(options, process_environment);
   if (!resolved) return resolved.error();
+  if (const auto doubt = contradiction(process_environment); doubt && !options.rank && !options.world)
+    log::line(log::Level::warn, -1, "{}", *doubt);
   return create(*resolved);
 }
 
