@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <new>
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/launcher.hpp"
+#include "base/log.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
-#include "base/log.hpp"
+#include "bootstrap/socket.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -38,7 +42,11 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
     return bootstrap::Service::instance();
   } catch (const std::system_error& error) {
-    return Error{ErrorCode::system, fmt::format("cannot start the service thread: {}", error.what())};
+    const int cause = error.code().value();
+    const bool limited = cause == EMFILE || cause == ENFILE;
+    return Error{ErrorCode::system,
+                 fmt::format("cannot start the service thread: {}{}{}", error.what(), limited ? "; " : "",
+                             limited ? bootstrap::descriptor_limit(cause) : "")};
   }
 }
 
@@ -49,6 +57,15 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 class Communicator::State final : bootstrap::Handler {
  public:
   static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
+    try {
+      return make(options, meeting);
+    } catch (const std::bad_alloc&) {
+      return Error{ErrorCode::system,
+                   fmt::format("rank {} could not join: memory has run out", *options.rank)};
+    }
+  }
+
+  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Meeting& meeting) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
@@ -107,8 +124,14 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
-    meeting.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
-    return join(options, meeting);
+    std::optional<Error> own;  // of this communicator, in its own ranks
+    meeting.failure = [this, &own] {
+      if (failure_.is_set()) own = failure_.get();
+      return own;
+    };
+    auto state = join(options, meeting);
+    if (!state && !own) return as_parent_sees(state.error(), part.members);
+    return state;
   }
 
   void abort() noexcept {
@@ -165,13 +188,19 @@ class Communicator::State final : bootstrap::Handler {
   }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
+  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override {
     tcp_.adopt(peer, lane, std::move(socket));
     waiter_->ring();
   }
-  void failed(const Error& error) noexcept override {
+  void failed(const Error& error) override {
     // A rank that waits for this one blames it; this one knows that it waits itself.
-    failure_.set({error.code, error.message, error.peer == rank_ ? std::nullopt : error.peer});
+    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
+    try {
+      failure_.set({error.code, error.message, peer});
+    } catch (const std::bad_alloc&) {
+      // So short that the text needs none.
+      failure_.set({error.code, "no memory left", peer});
+    }
     waiter_->ring();
   }
 
@@ -202,6 +231,8 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
   log::set_level(*level);
   auto resolved = resolve(options, process_environment);
   if (!resolved) return resolved.error();
+  if (const auto doubt = contradiction(process_environment); doubt && !options.rank && !options.world)
+    log::line(log::Level::warn, -1, "{}", *doubt);
   return create(*resolved);
 }
 
