@@ -81,11 +81,13 @@ static void check_call_options(rondo_comm* comm) {
   CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_PREMUL_SUM, &options) == RONDO_OK);
   CHECK(scaled == 30);
 
-  float absorbed = rank == 0 ? 1e8f : rank == 1 ? 1.0f : -1e8f; /* (1e8 + 1) + -1e8 */
+  /* (1e8 + 1) + -1e8 in the order of the canonical tree; a ring takes another one for each element. */
+  const float value = rank == 0 ? 1e8f : rank == 1 ? 1.0f : -1e8f;
+  float absorbed[3] = {value, value, value};
   options.reproducible = 1;
   options.timeout_ms = 60000;
-  CHECK(RUN(all_reduce, comm, &absorbed, &absorbed, 1, RONDO_F32, RONDO_SUM, &options) == RONDO_OK);
-  CHECK(absorbed == 0);
+  CHECK(RUN(all_reduce, comm, absorbed, absorbed, 3, RONDO_F32, RONDO_SUM, &options) == RONDO_OK);
+  CHECK(absorbed[0] == 0 && absorbed[1] == 0 && absorbed[2] == 0);
 }
 
 static void check_reductions(rondo_comm* comm) {

@@ -5,11 +5,10 @@
 
 using namespace rondo::test;
 
-TEST_CASE("c_api: every function of rondo.h, over shared memory and over tcp") {
-  for (const std::string transport : {"shm", "tcp"}) {
-    CAPTURE(transport);
-    const auto ended =
-        run({RONDO_EXE, "run", "-n", "3", "--", C_API_EXE}, {"RONDO_TRANSPORT=" + transport}, 60);
+TEST_CASE("c_api: every function of rondo.h, over shared memory, over tcp and around a ring") {
+  for (const std::string setting : {"RONDO_TRANSPORT=shm", "RONDO_TRANSPORT=tcp", "RONDO_ALGORITHM=ring"}) {
+    CAPTURE(setting);
+    const auto ended = run({RONDO_EXE, "run", "-n", "3", "--", C_API_EXE}, {setting}, 60);
     CHECK_MESSAGE(ended.code == 0, ended.err);
     const auto out = lines(ended.out);
     REQUIRE(out.size() == 3);
