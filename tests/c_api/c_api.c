@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rondo/rondo.h"
@@ -261,6 +262,29 @@ static void check_alone(void) {
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
 }
 
+/* Everything by options: a job beside the one that the launcher set up. */
+static void check_create(void) {
+  char root[100];
+  rondo_options options = RONDO_OPTIONS_INIT;
+  rondo_comm* comm = NULL;
+  snprintf(root, sizeof(root), "unix:@rondo-c-api-%.60s", getenv("RONDO_JOB"));
+  options.rank = 2 - rank;
+  options.world = 3;
+  options.root = root;
+  options.secret = "known to these three ranks alone";
+  options.transport = "tcp";
+  options.algorithm = "direct";
+  options.reproducible = 1;
+  options.init_timeout_ms = 20000;
+  options.timeout_ms = 20000;
+  CHECK(rondo_comm_create(&options, &comm) == RONDO_OK);
+  CHECK(rondo_comm_rank(comm) == (uint32_t)(2 - rank) && strcmp(rondo_comm_transport(comm), "tcp") == 0);
+  int32_t own = rank, sum = 0;
+  CHECK(rondo_all_reduce(comm, &own, &sum, 1, RONDO_I32, RONDO_SUM, NULL) == RONDO_OK && sum == 3);
+  CHECK(strcmp(rondo_comm_last_algorithm(comm), "direct") == 0);
+  rondo_comm_destroy(comm);
+}
+
 static void check_memory(rondo_comm* comm) {
   enum { elements = 100003 };
   void* memory = NULL;
@@ -389,6 +413,7 @@ int main(void) {
   check_split(comm);
   check_counters(comm);
   check_alone();
+  check_create();
   check_memory(comm);
   check_nothing();
   pthread_t thread;
