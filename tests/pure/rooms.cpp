@@ -52,6 +52,7 @@ const std::vector<Room> rooms{
     {"src/bootstrap/", {"bootstrap/", "transport/", "base/", "rondo/"}},
     {"src/communicator/",
      {"communicator/", "bootstrap/", "engine/", "schedule/", "transport/", "kernels/", "base/", "rondo/"}},
+    {"src/c_api/", {"c_api/", "rondo/"}},
     {"src/data_parallel/", {"data_parallel/", "rondo/"}},
     {"src/cli/explain.", {"cli/", "schedule/", "rondo/"}},
     // The launcher makes the environment that bootstrap reads.
