@@ -7,6 +7,7 @@
 #include "cli/bench/bench.hpp"
 #include "cli/explain.hpp"
 #include "cli/run.hpp"
+#include "cli/tune.hpp"
 
 int main(int argc, char** argv) {
   constexpr int usage_error = 2, run_time_failure = 3;
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   std::function<int()> action;
   rondo::cli::add_run(app, action);
   rondo::cli::add_bench(app, arguments, action);
+  rondo::cli::add_tune(app, arguments, action);
   rondo::cli::add_explain(app, action);
   try {
     app.parse(rondo::cli::protect_separator(arguments));

@@ -1,8 +1,6 @@
 // The public operations: their arguments become an engine::Call.
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "engine/call.hpp"
 #include "rondo/communicator.hpp"
 
@@ -37,9 +35,13 @@ uint64_t whole(size_t count, uint32_t world) {
   return __builtin_mul_overflow(uint64_t(count), uint64_t(world), &product) ? UINT64_MAX : product;
 }
 
+// A sum that does not fit is refused as too large.
 std::vector<uint64_t> beginnings(std::span<const size_t> counts) {
-  std::vector<uint64_t> first(counts.size() + 1);
-  std::partial_sum(counts.begin(), counts.end(), first.begin() + 1, std::plus<uint64_t>());
+  std::vector<uint64_t> first{0};
+  for (const size_t count : counts) {
+    uint64_t next = 0;
+    first.push_back(__builtin_add_overflow(first.back(), uint64_t(count), &next) ? UINT64_MAX : next);
+  }
   return first;
 }
 
