@@ -145,6 +145,8 @@ def main():
             continue
         if options.mode == "quick" and test["name"] == "process":
             continue
+        if any(suite.split(":")[-1] == "slow" for suite in test["suite"]):
+            continue  # the same cases are part of their tier with --full
         counts, output = run_tier(test, options.mode, [])
         if counts.failed and options.retry_without_aslr and "unexpected memory mapping" in output:
             counts, _ = run_tier(test, options.mode, ["setarch", "-R"])

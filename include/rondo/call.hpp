@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 namespace rondo {
 
@@ -12,6 +13,9 @@ struct CallOptions {
   /// This rank's weight in a premul_sum or a weighted_avg; may differ between ranks. Finite; of a weighted_avg at
   /// least 0; of integers a whole number up to 2^53 in magnitude.
   double weight = 1;
+  /// What to run, as "ring" (docs/algorithms.md lists what each operation has). The same on every rank; else
+  /// RONDO_ALGORITHM of rank 0, else what is quickest.
+  std::string_view algorithm = {};
   /// Sum in the order of the canonical tree (docs/numerics.md): the same bits whatever the count, the split into
   /// calls, the algorithm and the transport. The same on every rank; else the communicator's.
   std::optional<bool> reproducible = {};

@@ -20,6 +20,11 @@ constexpr uint32_t first_port = 20000, ports = 12000;
 constexpr uint32_t first_special_step = 0xfffffff0;
 constexpr size_t longest_id = 64;
 
+// The first in this order that sets both counts; Slurm comes after them.
+constexpr std::array<Launcher, 3> simple{{{Kind::torchrun, "RANK", "WORLD_SIZE"},
+                                          {Kind::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                          {Kind::mpich, "PMI_RANK", "PMI_SIZE"}}};
+
 constexpr std::string_view name_of(Kind kind) {
   switch (kind) {
     case Kind::torchrun:
@@ -99,6 +104,21 @@ std::optional<std::string> job_id(const Lookup& lookup, const RootQuestion& ques
   return id->value;
 }
 
+// Where job_id looks, for whoever has to set it.
+constexpr std::string_view job_id_variables(Kind kind) {
+  switch (kind) {
+    case Kind::torchrun:
+      break;
+    case Kind::open_mpi:
+      return "PMIX_NAMESPACE (or OMPI_MCA_ess_base_jobid)";
+    case Kind::mpich:
+      return "PMI_JOBID (or PMI_PORT, or PMI_FD as a socket that the launcher has opened)";
+    case Kind::slurm:
+      return "SLURM_JOB_ID";
+  }
+  return {};
+}
+
 // torchrun's own agent listens on MASTER_PORT, so rank 0 takes the next one.
 Result<std::string> root_from_master(const Setting& host, const Setting& port) {
   const auto number = whole_number(port, 1, 65534);
@@ -131,22 +151,50 @@ Result<std::string> root_from_slurm(const Lookup& lookup) {
   return root;
 }
 
+bool sets_both(const Lookup& lookup, const Launcher& launcher) {
+  return first_of(lookup, {launcher.rank}) && first_of(lookup, {launcher.world});
+}
+
+bool same_rank(const Lookup& lookup, const Launcher& one, const Launcher& other) {
+  return same_value(lookup, one.rank, other.rank) && same_value(lookup, one.world, other.world);
+}
+
 // Slurm's variables describe this very rank, and not, say, the helper through which mpirun started it.
 bool slurm_agrees(const Lookup& lookup, const Launcher& launcher) {
   const auto slurm = slurm_step(lookup);
-  return slurm && same_value(lookup, launcher.rank, slurm->rank) &&
-         same_value(lookup, launcher.world, slurm->world);
+  return slurm && same_rank(lookup, launcher, *slurm);
 }
 
 }  // namespace
 
 std::optional<Launcher> find_launcher(const Lookup& lookup) {
-  constexpr std::array<Launcher, 3> simple{{{Kind::torchrun, "RANK", "WORLD_SIZE"},
-                                            {Kind::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                            {Kind::mpich, "PMI_RANK", "PMI_SIZE"}}};
   for (const Launcher& launcher : simple)
-    if (first_of(lookup, {launcher.rank}) && first_of(lookup, {launcher.world})) return launcher;
+    if (sets_both(lookup, launcher)) return launcher;
   return slurm_step(lookup);
+}
+
+// Slurm starts other launchers, and says of their helpers what it would say of ranks: only RANK and WORLD_SIZE,
+// which people set by hand, are compared with it. A launcher that starts one of another kind on each machine
+// makes the two differ rightly; torchrun and rondo run mark their ranks.
+std::optional<std::string> contradiction(const Lookup& lookup) {
+  const auto chosen = find_launcher(lookup);
+  if (!chosen || first_of(lookup, {"RONDO_RANK", "RONDO_WORLD"})) return std::nullopt;
+  const bool by_hand = chosen->kind == Kind::torchrun;
+  if (by_hand && first_of(lookup, {"TORCHELASTIC_RUN_ID", "RONDO_JOB"})) return std::nullopt;
+  std::optional<Launcher> other;
+  for (const Launcher& launcher : simple)
+    if (launcher.kind > chosen->kind && sets_both(lookup, launcher) && !slurm_agrees(lookup, launcher))
+      if (!other && !same_rank(lookup, *chosen, launcher)) other = launcher;
+  if (const auto slurm = slurm_step(lookup);
+      by_hand && slurm && !other && !same_rank(lookup, *chosen, *slurm))
+    other = slurm;
+  if (!other) return std::nullopt;
+  const auto text = [&](const Launcher& launcher) {
+    return fmt::format("{}={} and {}={}", launcher.rank, *lookup(launcher.rank), launcher.world,
+                       *lookup(launcher.world));
+  };
+  return fmt::format("{} count, but {} say otherwise: if the former are left over, unset them", text(*chosen),
+                     text(*other));
 }
 
 std::optional<uint32_t> process_behind(int socket) {
@@ -161,7 +209,8 @@ Result<std::string> root_from_launcher(const Lookup& lookup, const RootQuestion&
   const auto host = first_of(lookup, {"MASTER_ADDR"}), port = first_of(lookup, {"MASTER_PORT"});
   const auto& launcher = question.launcher;
   const bool foreign = launcher && launcher->kind != Kind::torchrun;
-  if (foreign && on_one_machine(lookup, launcher->kind))
+  const bool one_machine = foreign && on_one_machine(lookup, launcher->kind);
+  if (one_machine)
     if (const auto id = job_id(lookup, question))
       return fmt::format("unix:@rondo-{}-{}-{}", name_of(launcher->kind), question.user, *id);
   if (host && port) return root_from_master(*host, *port);
@@ -169,6 +218,11 @@ Result<std::string> root_from_launcher(const Lookup& lookup, const RootQuestion&
     return missing("RONDO_ROOT (or MASTER_ADDR and MASTER_PORT)",
                    "it says where rank 0 is found; start the program with rondo run or torchrun, or set it");
   const std::string_view name = name_of(launcher->kind);
+  if (one_machine && !(question.has_secret && slurm_agrees(lookup, *launcher)))
+    return missing(job_id_variables(launcher->kind),
+                   fmt::format("{} said that all ranks are on this machine, but not which job they are; set "
+                               "RONDO_ROOT to unix:@NAME on every rank, with a NAME that no other job has",
+                               name));
   if (!slurm_agrees(lookup, *launcher))
     return missing(
         question.has_secret ? "RONDO_ROOT" : "RONDO_ROOT and RONDO_SECRET",

@@ -28,6 +28,10 @@ struct Launcher {
 /// Nothing: no launcher that sets both.
 std::optional<Launcher> find_launcher(const Lookup& lookup);
 
+/// What to warn of: another launcher's variables are set too, and tell another rank or world than those that
+/// count.
+std::optional<std::string> contradiction(const Lookup& lookup);
+
 /// The process at the other end of an inherited Unix socket. Hydra names a job in no variable, but the
 /// process that holds the other end of PMI_FD is the same for all ranks of a machine, and of no other job.
 using SocketPeer = std::function<std::optional<uint32_t>(int socket)>;

@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <new>
 #include <string_view>
 
 namespace rondo::log {
@@ -16,8 +17,13 @@ bool enabled(Level level) noexcept;
 void write(Level level, int rank, std::string_view text) noexcept;
 
 template <class... Args>
-void line(Level level, int rank, fmt::format_string<Args...> format, Args&&... args) {
-  if (enabled(level)) write(level, rank, fmt::format(format, std::forward<Args>(args)...));
+void line(Level level, int rank, fmt::format_string<Args...> format, Args&&... args) noexcept {
+  if (!enabled(level)) return;
+  try {
+    write(level, rank, fmt::format(format, std::forward<Args>(args)...));
+  } catch (const std::bad_alloc&) {
+    write(level, rank, "there is no memory to say what");
+  }
 }
 
 }  // namespace rondo::log

@@ -5,7 +5,7 @@
 namespace rondo {
 namespace {
 
-// Room for one descriptor; the kernel closes what is more.
+// Room for one descriptor. Alignment makes it room for two on some machines; the kernel closes what is more.
 struct Envelope {
   Envelope(void* data, size_t bytes) : part{data, bytes} {
     message.msg_iov = &part;
@@ -38,16 +38,25 @@ bool send_message(int socket, std::span<const std::byte> data, int descriptor,
   return ::sendmsg(socket, &envelope.message, MSG_NOSIGNAL | MSG_DONTWAIT) == ssize_t(data.size());
 }
 
+// Any process may send to a rank's mailbox, as many descriptors as it likes: each that the kernel has opened
+// here is either returned or closed.
 Received receive_message(int socket, std::span<std::byte> into) noexcept {
   Envelope envelope(into.data(), into.size());
   Received received{::recvmsg(socket, &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), {}};
-  const cmsghdr* header = received.bytes < 0 ? nullptr : CMSG_FIRSTHDR(&envelope.message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    received.descriptor = Descriptor(fd);
+  if (received.bytes < 0) return received;
+  size_t came = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&envelope.message); header != nullptr;
+       header = CMSG_NXTHDR(&envelope.message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i, ++came) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      received.descriptor = Descriptor(fd);  // closes the one before
+    }
   }
+  const bool cut = (envelope.message.msg_flags & MSG_CTRUNC) != 0;
+  if (came > 1 || cut) received.descriptor = Descriptor();  // no rank sends several
   return received;
 }
 

@@ -20,8 +20,8 @@ bool send_message(int socket, std::span<const std::byte> data, int descriptor,
                   const Destination& to = {}) noexcept;
 
 struct Received {
-  ssize_t bytes;  // as recvmsg returns them: -1, and errno says why; what did not fit is gone
-  Descriptor descriptor;
+  ssize_t bytes;          // as recvmsg returns them: -1, and errno says why; what did not fit is gone
+  Descriptor descriptor;  // none also when several came: all of them are closed
 };
 Received receive_message(int socket, std::span<std::byte> into) noexcept;
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -64,6 +65,8 @@ std::optional<Groups> Membership::not_to_be_tried() const {
   for (Rank rank = 0; rank < world_; ++rank) {
     if (first == BootId{} || job_.persons[rank].boot != first)
       return Groups{one_each(world_), rank, name(rank) + " is not on rank 0's machine"};
+    if (job_.persons[rank].node != job_.persons[0].node)
+      return Groups{one_each(world_), rank, name(rank) + " has another RONDO_NODE than rank 0"};
     if (job_.persons[rank].door == DoorName{})
       return Groups{one_each(world_), rank, name(rank) + " has no memory to share"};
   }
@@ -91,7 +94,11 @@ Result<void> Membership::with_sharing(const Exchange::Use& use) {
   const std::lock_guard lock(handler_mutex_);
   Sharing* sharing = handler_ != nullptr ? handler_->sharing() : nullptr;
   if (sharing == nullptr) return Error{ErrorCode::aborted, "this rank is leaving"};
-  return use(*sharing);
+  try {
+    return use(*sharing);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::system, "memory has run out"};
+  }
 }
 
 // Rank 0: one rank's report. What somebody has seen himself decides at once; consequences wait for it.
@@ -133,8 +140,9 @@ void Membership::conclude(const Groups& groups) {
     sharing.end(shares_memory_);
     return Result<void>();
   };
-  [[maybe_unused]] const auto ended = with_sharing(end);
+  const auto ended = with_sharing(end);
   memory_listener_ = Descriptor();
+  if (!ended && shares_memory_) return finish_join(ended);
   if (!shares_memory_ && job_.transport == Transport::shm)
     return finish_join(Error{ErrorCode::system,
                              "RONDO_TRANSPORT=shm, but the ranks cannot share memory: " + groups.why,

@@ -7,6 +7,7 @@
 #include <asio/read.hpp>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -137,8 +138,18 @@ void Door::watch(const std::shared_ptr<Listener>& listener) {
 // One connection per turn of the event loop, so that a flood and the handshakes of real ranks take turns.
 void Door::accept(const std::shared_ptr<Listener>& listener) {
   Descriptor fd = accept_from(listener->descriptor.native_handle());
-  if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-    if (!sessions_.empty()) drop(*sessions_.front());
+  const int cause = fd ? 0 : errno;
+  const bool no_descriptor = cause == EMFILE || cause == ENFILE;
+  const bool again = std::exchange(short_of_descriptors_, no_descriptor);
+  if (no_descriptor || cause == ENOBUFS || cause == ENOMEM) {
+    // After the first pause real ranks have proven themselves, and only strangers are still here.
+    if (!no_descriptor || again) {
+      if (!sessions_.empty())
+        drop(*sessions_.front());
+      else if (const auto exhausted = owner_.exhausted; exhausted && no_descriptor)
+        exhausted(cause);
+    }
+    if (!listener->descriptor.is_open()) return;
     // The listener stays readable: without a pause this would be a busy loop.
     listener->pause.expires_after(pause_without_descriptors);
     listener->pause.async_wait([weak = weak_from_this(), listener](const asio::error_code& error) {

@@ -27,6 +27,8 @@ class Door : public std::enable_shared_from_this<Door> {
   struct Owner {
     std::function<Verdict(const Claim&)> admit;         // of a claim that is proven
     std::function<void(const Claim&, Socket)> entered;  // proven, admitted, answered
+    // May be empty. There is no descriptor for one more connection, and no stranger holds one; tried again.
+    std::function<void(int error)> exhausted = nullptr;
   };
 
   /// `rank` is for log lines.
@@ -55,6 +57,7 @@ class Door : public std::enable_shared_from_this<Door> {
   std::list<std::shared_ptr<Session>> sessions_;  // oldest first
   std::set<std::string> logged_;
   size_t refused_ = 0;
+  bool short_of_descriptors_ = false;  // at the last attempt to accept
 };
 
 }  // namespace rondo::bootstrap

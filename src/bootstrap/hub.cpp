@@ -16,6 +16,10 @@ namespace {
 
 // A root address may still be held by the job before this one.
 constexpr milliseconds bind_patience{1000}, bind_pause{20};
+// How long those that wait at the door are still told that the job has failed.
+constexpr milliseconds turning_away{400};
+// Of a rank 0 beside one for the control and one for the data of every other rank.
+constexpr uint32_t own_descriptors = 24;
 
 }  // namespace
 
@@ -125,7 +129,10 @@ void Hub::open(std::vector<Descriptor> listeners, uint64_t tag) {
   const auto admit = [tag](const Claim& claim) {
     return claim.tag == tag ? Verdict::welcome : Verdict::unknown_tag;
   };
-  door_->open(std::move(listeners), {admit, entered});
+  const auto exhausted = [weak = weak_from_this()](int error) {
+    if (const auto self = weak.lock()) self->exhausted(error);
+  };
+  door_->open(std::move(listeners), {admit, entered, exhausted});
 }
 
 // ---- Gathering.
@@ -157,6 +164,12 @@ void Hub::entered(const Claim& claim, Socket socket) {
 }
 
 void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
+  if (exhausted_) {
+    channel->send(failure_message(0, *exhausted_));
+    channel->finish();
+    std::erase(arriving_, channel);
+    return;
+  }
   if (message.kind == Kind::join)
     if (const auto join = decode_join(message.body)) return admit(channel, rank, *join);
   if (message.kind == Kind::failed)
@@ -203,6 +216,7 @@ void Hub::await_deadline() {
 }
 
 void Hub::out_of_time() {
+  if (exhausted_) return fail(*exhausted_);
   std::vector<Rank> missing;
   for (Rank rank = 1; rank < setup_.world; ++rank)
     if (!members_[rank].channel) missing.push_back(rank);
@@ -213,6 +227,24 @@ void Hub::out_of_time() {
   if (door_ && door_->refused() > 0)
     text += fmt::format("; {} connection(s) were refused for a wrong secret or version", door_->refused());
   fail({ErrorCode::timeout, text, missing.front()});
+}
+
+// Those that have joined are told and make room for those that wait at the door, so that they can be told too.
+void Hub::exhausted(int error) {
+  if (phase_ != Phase::gathering || exhausted_) return;
+  exhausted_ = Error{ErrorCode::system,
+                     fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} "
+                                 "ranks need about {})",
+                                 joined_, setup_.world, descriptor_limit(error), setup_.world,
+                                 2 * setup_.world + own_descriptors),
+                     Rank(0)};
+  for (const auto& member : members_) {
+    if (!member.channel) continue;
+    member.channel->send(failure_message(0, *exhausted_));
+    member.channel->finish();
+  }
+  setup_.deadline = std::min(setup_.deadline, Clock::now() + turning_away);
+  await_deadline();
 }
 
 // A rank that listens on loopback cannot be found by ranks of other machines: they find only themselves. It

@@ -35,6 +35,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void await_deadline();
   void out_of_time();
   std::optional<Error> unreachable() const;
+  void exhausted(int error);
   void complete();
   void fail(const Error& error);
 
@@ -56,6 +57,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   uint64_t file_nonce_ = 0;  // not 0: a root file exists
   enum class Phase : uint8_t { gathering, running, closed } phase_ = Phase::gathering;
   bool failure_told_ = false;
+  std::optional<Error> exhausted_;  // set: whoever comes is told, then the job fails
 };
 
 }  // namespace rondo::bootstrap

@@ -21,6 +21,7 @@ class JoinedJob : public Job {
   Rank rank() const noexcept override { return membership_->rank(); }
   uint32_t world() const noexcept override { return membership_->world(); }
   uint32_t local_world() const noexcept override { return membership_->local_world(); }
+  std::vector<uint32_t> nodes() const override { return membership_->nodes(); }
   const Policy& policy() const noexcept override { return membership_->policy(); }
   bool shares_memory() const noexcept override { return membership_->shares_memory(); }
   uint64_t epoch() const noexcept override { return membership_->epoch(); }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
@@ -23,21 +24,22 @@ struct Limits {
 
 /// How this rank's memory becomes visible to the other ranks of the machine. The job moves descriptors and says
 /// when; what is in the memory is the owner's business. Service thread; must not block. Any error means that
-/// the job shares no memory.
+/// the job shares no memory; std::bad_alloc counts as one.
 class Sharing {
  public:
   virtual ~Sharing() = default;
   /// First. Makes the memory; its descriptor, which stays the owner's until end().
-  virtual Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) noexcept = 0;
+  virtual Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) = 0;
   /// `memory` is what the peer's begin() gave. Then both ranks have attached, then both have checked.
-  virtual Result<void> attach(Rank peer, Descriptor memory) noexcept = 0;
-  virtual Result<void> check(Rank peer) noexcept = 0;
-  virtual Result<void> confirm(Rank peer) noexcept = 0;
+  virtual Result<void> attach(Rank peer, Descriptor memory) = 0;
+  virtual Result<void> check(Rank peer) = 0;
+  virtual Result<void> confirm(Rank peer) = 0;
   /// Whether all ranks of the job now see each other's memory and are going to use it.
-  virtual void end(bool shared) noexcept = 0;
+  virtual void end(bool shared) = 0;
 };
 
-/// What a Job tells its owner. Called on the service thread; must not block.
+/// What a Job tells its owner. Called on the service thread; must not block, nor throw anything but
+/// std::bad_alloc, after which the owner's own deadlines count.
 class Handler {
  public:
   virtual ~Handler() = default;
@@ -45,10 +47,10 @@ class Handler {
   virtual Sharing* sharing() noexcept { return nullptr; }
   /// A proven, non-blocking stream socket to `peer` for `lane` (either side may have asked for it), or why
   /// there is none. Once per (peer, lane); may come before join has returned.
-  virtual void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept = 0;
+  virtual void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) = 0;
   /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
   /// announce(). The error's peer is the rank to blame.
-  virtual void failed(const Error& error) noexcept = 0;
+  virtual void failed(const Error& error) = 0;
 };
 
 /// Joined when made. Destruction leaves the job in order: the other ranks learn that this is no failure.
@@ -73,6 +75,8 @@ class Job {
   virtual uint32_t local_world() const noexcept = 0;
   /// Every rank sees every other's memory, and all use it; the same on every rank.
   virtual bool shares_memory() const noexcept = 0;
+  /// A number for every rank, the same for ranks of one machine that give the same Options::node.
+  virtual std::vector<uint32_t> nodes() const = 0;
   /// Rank 0's, which counts.
   virtual const Policy& policy() const noexcept = 0;
   /// Agreed and random: two communicators never share it.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <map>
+#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -17,13 +19,25 @@ constexpr milliseconds dial_pause{20};
 constexpr milliseconds join_grace{2000};
 // Between two looks at the failure of the job that the ranks of a meeting share.
 constexpr milliseconds glance{50};
+
+// For what cannot say that it failed. Whoever waits for it has a deadline, and a peer sees the connections
+// close.
+template <class Call>
+void unless_without_memory(Call call) noexcept {
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    log::line(log::Level::error, -1, "memory has run out");
+  }
+}
+
 Transport transport_of(const Options& options) {
   if (options.transport == "tcp") return Transport::tcp;
   return options.transport == "shm" ? Transport::shm : Transport::automatic;
 }
 
 Policy policy_of(const Options& options) {
-  return {options.algorithm, options.reproducible.value_or(false), {}};
+  return {options.algorithm, options.reproducible.value_or(false), options.tuning};
 }
 
 std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,
@@ -62,6 +76,8 @@ Result<void> Membership::join() {
     return {};
   }
   open_memory_door();
+  const auto service = setup_->service.lock();
+  const uint64_t lost = service->handlers_lost();
   auto done = joining_.get_future();
   asio::post(context_, [self = shared_from_this()] {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
@@ -71,6 +87,8 @@ Result<void> Membership::join() {
   while (done.wait_for(glance) != std::future_status::ready) {
     if (const auto& failure = setup_->meeting.failure)
       if (auto error = failure()) return *error;
+    if (service->handlers_lost() != lost)
+      return Error{ErrorCode::system, fmt::format("rank {} could not join: {}", rank_, service->last_loss())};
     if (Clock::now() >= give_up)
       return Error{ErrorCode::timeout, "joining: the service thread does not run; does a Handler block it?"};
   }
@@ -82,22 +100,27 @@ void Membership::leave(milliseconds patience) noexcept {
     const std::lock_guard lock(handler_mutex_);
     handler_ = nullptr;
   }
-  const auto closed = std::make_shared<std::promise<void>>();
-  asio::post(context_, [self = shared_from_this(), closed] {
-    self->close();
-    closed->set_value();
+  unless_without_memory([&] {
+    const auto closed = std::make_shared<std::promise<void>>();
+    asio::post(context_, [self = shared_from_this(), closed] {
+      self->close();
+      closed->set_value();
+    });
+    closed->get_future().wait_for(patience);
   });
-  closed->get_future().wait_for(patience);
 }
 
 void Membership::connect(Rank peer, uint16_t lane) noexcept {
-  asio::post(context_, [self = shared_from_this(), peer, lane] { self->open(peer, lane); });
+  unless_without_memory(
+      [&] { asio::post(context_, [self = shared_from_this(), peer, lane] { self->open(peer, lane); }); });
 }
 
 void Membership::announce(const Error& error) noexcept {
-  asio::post(context_, [self = shared_from_this(), error] {
-    if (!self->star_ || self->closed_ || std::exchange(self->failed_, true)) return;
-    self->star_->send(failure_message(self->rank_, error));
+  unless_without_memory([&] {
+    asio::post(context_, [self = shared_from_this(), error] {
+      if (!self->star_ || self->closed_ || std::exchange(self->failed_, true)) return;
+      self->star_->send(failure_message(self->rank_, error));
+    });
   });
 }
 
@@ -107,6 +130,14 @@ Result<Meeting> Membership::meet() const {
 }
 
 // ---- The service thread: joining and the control plane.
+
+std::vector<uint32_t> Membership::nodes() const {
+  std::map<std::pair<BootId, uint32_t>, uint32_t> numbers;
+  std::vector<uint32_t> nodes;
+  for (const Person& person : job_.persons)
+    nodes.push_back(numbers.try_emplace({person.boot, person.node}, uint32_t(numbers.size())).first->second);
+  return nodes;
+}
 
 void Membership::joined(Welcome welcome, Descriptor listener) {
   job_ = std::move(welcome);
@@ -188,7 +219,7 @@ std::string Membership::name(Rank peer) const { return describe(peer, job_.perso
 
 void Membership::close() noexcept {
   if (star_) {
-    star_->send({Kind::leave, rank_, everyone, {}});
+    unless_without_memory([this] { star_->send({Kind::leave, rank_, everyone, {}}); });
     star_->close();
   }
   closed_ = true;

@@ -34,6 +34,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t world() const noexcept { return world_; }
   uint32_t local_world() const noexcept { return local_world_; }
   uint64_t epoch() const noexcept { return job_.epoch; }
+  std::vector<uint32_t> nodes() const;
   const Policy& policy() const noexcept { return job_.policy; }
   bool shares_memory() const noexcept { return shares_memory_; }
 

@@ -54,8 +54,10 @@ void resolve(std::shared_ptr<Service> service, const std::string& host, uint16_t
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread([service = std::move(service), host, port, done] {
-      auto addresses = look_up(host, port);
-      asio::post(service->context(), [done, addresses = std::move(addresses)] { done(addresses); });
+      service->guard([&] {
+        auto addresses = look_up(host, port);
+        asio::post(service->context(), [done, addresses = std::move(addresses)] { done(addresses); });
+      });
     }).detach();
   } catch (const std::system_error& failure) {
     asio::post(context, [done, text = std::string(failure.what())] {

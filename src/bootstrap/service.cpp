@@ -3,40 +3,50 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <exception>
-#include <mutex>
+#include <asio/steady_timer.hpp>
+#include <cstdio>
+#include <new>
 
 #include "base/log.hpp"
 
 namespace rondo::bootstrap {
-namespace {
+// A timer makes asio open its epoll and so on here, where it can be told that it cannot, and not in a handler.
+Service::Core::Core() { const asio::steady_timer first(context); }
+
+std::string Service::last_loss() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->why.data();
+}
+
+// An exception can only be memory, or descriptors, running out. It ends one handler; the deadlines of whatever
+// that handler was doing still hold, and a join ends at once (Membership::join).
+void Service::Core::lose(const std::exception& exception) noexcept {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr;
+  const char* const what = memory ? "memory has run out" : exception.what();
+  log::line(log::Level::error, -1, "a handler of the service thread failed: {}", what);
+  const std::lock_guard lock(mutex);
+  std::snprintf(why.data(), why.size(), "%s", what);
+  lost.fetch_add(1, std::memory_order_relaxed);
+}
 
 // asio sends with MSG_NOSIGNAL and the thread blocks every signal, so that no handler of the program ever
-// runs here and no write to a dead peer raises SIGPIPE. An exception can only be memory running out; it ends
-// one handler, and the deadlines of whatever that handler was doing still hold.
-void run(asio::io_context& context) noexcept {
+// runs here and no write to a dead peer raises SIGPIPE.
+void Service::Core::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "rondo");
-  for (;;) {
-    try {
-      context.run();
-      return;
-    } catch (const std::exception& exception) {
-      log::line(log::Level::error, -1, "a handler of the service thread failed: {}", exception.what());
-    }
+  const auto run_handlers = [this] { context.run(); };
+  while (!guard(run_handlers)) {
   }
 }
 
 // A thread inherits the mask of its maker: block everything, start it, and put the maker's mask back.
-std::thread start_without_signals(std::shared_ptr<asio::io_context> context) {
+std::thread Service::start(std::shared_ptr<Core> core) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const auto restore = [](const sigset_t* mask) { ::pthread_sigmask(SIG_SETMASK, mask, nullptr); };
   const std::unique_ptr<const sigset_t, decltype(restore)> masked(&before, restore);
-  return std::thread([context = std::move(context)] { run(*context); });
+  return std::thread([core = std::move(core)] { core->run(); });
 }
-
-}  // namespace
 
 std::shared_ptr<Service> Service::instance() {
   static std::mutex mutex;
@@ -48,9 +58,7 @@ std::shared_ptr<Service> Service::instance() {
 }
 
 Service::Service()
-    : context_(std::make_shared<asio::io_context>(1)),
-      keep_(asio::make_work_guard(*context_)),
-      thread_(start_without_signals(context_)) {}
+    : core_(std::make_shared<Core>()), keep_(asio::make_work_guard(core_->context)), thread_(start(core_)) {}
 
 Service::~Service() {
   keep_.reset();

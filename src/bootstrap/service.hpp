@@ -1,9 +1,14 @@
 // The one service thread of the process: control plane, listeners, handshakes and timers of every
 // communicator, asleep in one asio io_context.
 #pragma once
+#include <array>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <atomic>
+#include <exception>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
 
 namespace rondo::bootstrap {
@@ -18,11 +23,43 @@ class Service {
   ~Service();
   Service(const Service&) = delete;
 
-  asio::io_context& context() noexcept { return *context_; }
+  asio::io_context& context() noexcept { return core_->context; }
+
+  /// Any thread. How many handlers an exception has ended, and why the last one: for whoever waits for what one
+  /// of them was to do.
+  uint64_t handlers_lost() const noexcept { return core_->lost.load(std::memory_order_relaxed); }
+  std::string last_loss() const;
+  /// Any thread. Runs what must let no exception out, as if it were a handler.
+  template <class Call>
+  void guard(Call call) noexcept {
+    core_->guard(call);
+  }
 
  private:
   // Shared with the thread, so that a handler which happens to be the last holder can let go.
-  const std::shared_ptr<asio::io_context> context_;
+  struct Core {
+    // Errors: std::system_error, without descriptors.
+    Core();
+    asio::io_context context{1};
+    std::atomic<uint64_t> lost{0};
+    std::mutex mutex;
+    std::array<char, 128> why{};  // the last was lost; guarded by the mutex
+    template <class Call>
+    bool guard(Call& call) noexcept {  // whether it returned
+      try {
+        call();
+        return true;
+      } catch (const std::exception& exception) {
+        lose(exception);
+        return false;
+      }
+    }
+    void lose(const std::exception& exception) noexcept;
+    void run() noexcept;
+  };
+  static std::thread start(std::shared_ptr<Core> core);
+
+  const std::shared_ptr<Core> core_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_;
   std::thread thread_;
 };

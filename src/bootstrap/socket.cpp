@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ Error refusal(std::string_view action, const Address& address) {
         "; another process uses it (a second job with this root, or a second rank 0?): "
         "give each job its own, or use unix:@name";
   if (cause == EADDRNOTAVAIL) text += "; it is not an address of this machine, where rank 0 runs";
+  if (cause == EMFILE || cause == ENFILE) text += "; " + descriptor_limit(cause);
   return {ErrorCode::system, std::move(text)};
 }
 
@@ -127,6 +129,13 @@ Address from_wire(const DataAddress& wire, uint32_t scope) {
   return tcp_address(ip, wire.port);
 }
 
+std::string descriptor_limit(int error) {
+  rlimit limit{};
+  if (error == ENFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return "the limit of the whole machine, fs.file-max, is reached";
+  return fmt::format("ulimit -n is {}", limit.rlim_cur);
+}
+
 Address local_address(int socket) { return address_from(socket, ::getsockname); }
 Address remote_address(int socket) { return address_from(socket, ::getpeername); }
 
@@ -164,7 +173,7 @@ Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& p
   return Error{
       ErrorCode::system,
       fmt::format("all ports from {} to {} of {} are in use: RONDO_PORTS needs one for each rank of a "
-                  "machine",
+                  "machine but rank 0, and as many again and one more for each communicator made by split",
                   ports.first, ports.last, ip.to_string())};
 }
 

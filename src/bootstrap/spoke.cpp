@@ -97,7 +97,9 @@ void Spoke::dialled(Socket socket, const std::optional<Dial::Failure>& failure) 
                  fmt::format("rank {} (pid {} on {}) and rank 0 at {} do not fit together: {}", setup_.rank,
                              setup_.person.pid, setup_.person.host, where, failure->error.message),
                  Rank(0)});
-  if (failure->error.code == ErrorCode::system) return fail(failure->error);
+  if (failure->error.code == ErrorCode::system)
+    return fail({ErrorCode::system,
+                 fmt::format("rank {} cannot connect to rank 0: {}", setup_.rank, failure->error.message)});
   last_failure_ = where + ": " + failure->error.message;
   try_next();
 }

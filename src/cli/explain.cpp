@@ -22,6 +22,7 @@ struct Arguments {
   std::string operation = "all_reduce", algorithm;
   uint32_t world = 0, root = 0;
   std::optional<uint32_t> rank;
+  std::vector<uint32_t> nodes;  // of every rank; empty: all on one
   bool json = false;
 };
 
@@ -46,16 +47,29 @@ std::string listed(const Names& names) { return CLI::detail::join(names, ", "); 
   throw CLI::ValidationError(option, what);
 }
 
+void check_fits(const Schedule& entry, const Arguments& given) {
+  // Of a send_recv the root is how far every rank sends.
+  if (given.root > 0 && !is_rooted(entry.operation) && entry.operation != schedule::Operation::send_recv)
+    refuse("--root", given.operation + " has no root");
+  if (given.nodes.empty()) return;
+  if (entry.algorithm != schedule::Algorithm::hierarchical)
+    refuse("--nodes", "only hierarchical looks at nodes");
+  if (given.nodes.size() != given.world)
+    refuse("--nodes",
+           std::to_string(given.nodes.size()) + " numbers for " + std::to_string(given.world) + " ranks");
+}
+
 // Checks what concerns more than one option; throws CLI::ValidationError.
 const Schedule& chosen(const Arguments& given) {
   if (given.rank && *given.rank >= given.world)
     refuse("--rank", std::to_string(*given.rank) + " is not in 0 .. " + std::to_string(given.world - 1));
   if (given.root >= given.world)
     refuse("--root", std::to_string(given.root) + " is not in 0 .. " + std::to_string(given.world - 1));
-  if (given.root > 0 && given.operation != "broadcast") refuse("--root", "only broadcast has a root");
   for (const Schedule& entry : schedule::catalogue())
-    if (name_of(entry.operation) == given.operation && name_of(entry.algorithm) == given.algorithm)
+    if (name_of(entry.operation) == given.operation && name_of(entry.algorithm) == given.algorithm) {
+      check_fits(entry, given);
       return entry;
+    }
   refuse("--algorithm",
          given.operation + " has no " + given.algorithm + ", it has: " + listed(algorithms(given.operation)));
 }
@@ -63,7 +77,7 @@ const Schedule& chosen(const Arguments& given) {
 int explain(const Arguments& given, const Schedule& entry) {
   const auto print = given.json ? schedule::print_json : schedule::print_text;
   const auto write = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  print(entry, {.world = given.world, .root = given.root}, given.rank, write);
+  print(entry, {.world = given.world, .root = given.root, .nodes = given.nodes}, given.rank, write);
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : 3;
 }
 
@@ -92,7 +106,12 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->check(CLI::Range(1u, largest_world))
       ->required();
   command->add_option("--rank", given->rank, "Only the steps of this rank");
-  command->add_option("--root", given->root, "Root of a broadcast")->capture_default_str();
+  command
+      ->add_option("--root", given->root,
+                   "Root of a broadcast, scatter, reduce or gather; of a send_recv how far all send")
+      ->capture_default_str();
+  command->add_option("--nodes", given->nodes, "The node of every rank, for hierarchical: 0,0,1,1")
+      ->delimiter(',');
   command->add_flag("--json", given->json, "JSON, with buffers and flags");
   command->callback([given, &action] {
     const Schedule& entry = chosen(*given);

@@ -39,8 +39,9 @@ Result<void> check_reduction(const Call& call) {
   if (call.reduction == Reduction::weighted_avg && call.weight < 0)
     return invalid(call, fmt::format("the weight is {}; it must not be negative", call.weight));
   if (!is_float(call.type) && (std::trunc(call.weight) != call.weight || std::fabs(call.weight) > 0x1p53))
-    return invalid(call, fmt::format("the weight of integers is {}; it must be a whole number up to 2^53 in magnitude",
-                                     call.weight));
+    return invalid(
+        call, fmt::format("the weight of integers is {}; it must be a whole number up to 2^53 in magnitude",
+                          call.weight));
   return {};
 }
 

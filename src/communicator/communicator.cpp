@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <new>
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/launcher.hpp"
+#include "base/log.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
+#include "bootstrap/socket.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -16,17 +21,32 @@
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
 #include "engine/engine.hpp"
+#include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
 namespace {
 
+// Rank 0's file becomes the option's text; the others have none.
+Result<void> read_tuning(Options& options) {
+  const std::string path = std::exchange(options.tuning, {});
+  if (path.empty() || options.rank != 0u) return {};
+  auto tuning = engine::read_tuning(path);
+  if (!tuning) return tuning.error();
+  options.tuning = tuning->text();
+  return {};
+}
+
 Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
     return bootstrap::Service::instance();
   } catch (const std::system_error& error) {
-    return Error{ErrorCode::system, fmt::format("cannot start the service thread: {}", error.what())};
+    const int cause = error.code().value();
+    const bool limited = cause == EMFILE || cause == ENFILE;
+    return Error{ErrorCode::system,
+                 fmt::format("cannot start the service thread: {}{}{}", error.what(), limited ? "; " : "",
+                             limited ? bootstrap::descriptor_limit(cause) : "")};
   }
 }
 
@@ -37,6 +57,15 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 class Communicator::State final : bootstrap::Handler {
  public:
   static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
+    try {
+      return make(options, meeting);
+    } catch (const std::bad_alloc&) {
+      return Error{ErrorCode::system,
+                   fmt::format("rank {} could not join: memory has run out", *options.rank)};
+    }
+  }
+
+  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Meeting& meeting) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
@@ -95,8 +124,14 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
-    meeting.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
-    return join(options, meeting);
+    std::optional<Error> own;  // of this communicator, in its own ranks
+    meeting.failure = [this, &own] {
+      if (failure_.is_set()) own = failure_.get();
+      return own;
+    };
+    auto state = join(options, meeting);
+    if (!state && !own) return as_parent_sees(state.error(), part.members);
+    return state;
   }
 
   void abort() noexcept {
@@ -113,18 +148,35 @@ class Communicator::State final : bootstrap::Handler {
 
   Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
+    // What rank 0 says counts in parts of this communicator too.
+    const bootstrap::Policy& policy = job_->policy();
+    options_.algorithm = policy.algorithm;
+    options_.reproducible = policy.reproducible;
+    options_.tuning = policy.table;
     shm_ = memory_.take_fabric();
     if (shm_)
       if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-    const engine::Engine::Place place{job_->rank(), job_->world(), job_->epoch(),
-                                      schedule::algorithm_named(job_->policy().algorithm)};
+    const engine::Engine::Place place{job_->rank(),  job_->world(),
+                                      job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
+                                      job_->nodes(), tuning()};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    return {};
+  }
+
+  // Of a job like this one, or none.
+  engine::Tuning tuning() const {
+    if (options_.tuning.empty()) return {};
+    const auto tuning = engine::Tuning::parse(options_.tuning);
+    if (!tuning) return {};
+    if (tuning->situation() == engine::Tuning::Situation{world(), std::string(transport())}) return *tuning;
+    log::line(log::Level::info, int(rank_), "the tuning file is for {} ranks over {}; it is not used here",
+              tuning->situation().world, tuning->situation().transport);
     return {};
   }
 
@@ -136,13 +188,19 @@ class Communicator::State final : bootstrap::Handler {
   }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
+  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override {
     tcp_.adopt(peer, lane, std::move(socket));
     waiter_->ring();
   }
-  void failed(const Error& error) noexcept override {
+  void failed(const Error& error) override {
     // A rank that waits for this one blames it; this one knows that it waits itself.
-    failure_.set({error.code, error.message, error.peer == rank_ ? std::nullopt : error.peer});
+    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
+    try {
+      failure_.set({error.code, error.message, peer});
+    } catch (const std::bad_alloc&) {
+      // So short that the text needs none.
+      failure_.set({error.code, "no memory left", peer});
+    }
     waiter_->ring();
   }
 
@@ -173,12 +231,15 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
   log::set_level(*level);
   auto resolved = resolve(options, process_environment);
   if (!resolved) return resolved.error();
+  if (const auto doubt = contradiction(process_environment); doubt && !options.rank && !options.world)
+    log::line(log::Level::warn, -1, "{}", *doubt);
   return create(*resolved);
 }
 
 Result<Communicator> Communicator::create(const Options& options) {
   auto complete_options = complete(options);
   if (!complete_options) return complete_options.error();
+  if (auto read = read_tuning(*complete_options); !read) return read.error();
   auto state = State::join(*complete_options);
   if (!state) return state.error();
   return Communicator(std::move(*state));
@@ -192,6 +253,12 @@ Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
+  if (!options.algorithm.empty() && options.algorithm != "auto") {
+    call.algorithm = schedule::algorithm_named(options.algorithm);
+    if (!call.algorithm || !engine::can_run(call, *call.algorithm))
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{}: there is no algorithm \"{}\" for it", describe(call), options.algorithm)};
+  }
   call.weight = options.weight;
   call.reproducible = options.reproducible.value_or(reproducible);
   if (!tensors) return std::unique_ptr<Group>();

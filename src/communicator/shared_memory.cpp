@@ -2,7 +2,7 @@
 
 namespace rondo {
 
-Result<int> SharedMemory::begin(Rank rank, uint32_t world, uint64_t epoch) noexcept {
+Result<int> SharedMemory::begin(Rank rank, uint32_t world, uint64_t epoch) {
   auto bell = shm::Bell::make();
   if (!bell) return bell.error();
   auto mailbox = shm::Mailbox::make();
@@ -21,7 +21,7 @@ Result<int> SharedMemory::begin(Rank rank, uint32_t world, uint64_t epoch) noexc
   return mine_->descriptor();
 }
 
-Result<void> SharedMemory::attach(Rank peer, Descriptor memory) noexcept {
+Result<void> SharedMemory::attach(Rank peer, Descriptor memory) {
   const shm::Area::Place place{mine_->place().epoch, peer, mine_->place().world};
   auto area = shm::Area::open(std::move(memory), place, mine_->sizes());
   if (!area) return area.error();
@@ -29,7 +29,7 @@ Result<void> SharedMemory::attach(Rank peer, Descriptor memory) noexcept {
   return peers_[peer]->test.say();
 }
 
-void SharedMemory::end(bool shared) noexcept {
+void SharedMemory::end(bool shared) {
   if (shared) {
     mine_->close_descriptor();
     post_.borrower = std::make_shared<shm::Borrower>(mine_);

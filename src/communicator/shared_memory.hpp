@@ -14,11 +14,11 @@ namespace rondo {
 /// The service thread calls it until join returns; after that, the driver has what it made.
 class SharedMemory final : public bootstrap::Sharing {
  public:
-  Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) noexcept override;
-  Result<void> attach(Rank peer, Descriptor memory) noexcept override;
-  Result<void> check(Rank peer) noexcept override { return peers_[peer]->test.hear(); }
-  Result<void> confirm(Rank peer) noexcept override { return peers_[peer]->test.done(); }
-  void end(bool shared) noexcept override;
+  Result<int> begin(Rank rank, uint32_t world, uint64_t epoch) override;
+  Result<void> attach(Rank peer, Descriptor memory) override;
+  Result<void> check(Rank peer) override { return peers_[peer]->test.hear(); }
+  Result<void> confirm(Rank peer) override { return peers_[peer]->test.done(); }
+  void end(bool shared) override;
 
   /// The links, once, where the ranks share memory.
   std::unique_ptr<shm::ShmFabric> take_fabric() noexcept { return std::move(fabric_); }

@@ -8,6 +8,19 @@
 
 namespace rondo {
 
+Error as_parent_sees(Error error, std::span<const Rank> members) {
+  constexpr size_t most_listed = 16;
+  const auto listed = members.first(std::min(members.size(), most_listed));
+  std::string peer;
+  if (error.peer && *error.peer < members.size()) {
+    peer = fmt::format("; its rank {} is rank {} here", *error.peer, members[*error.peer]);
+    error.peer = members[*error.peer];
+  }
+  error.message = fmt::format("in the new communicator of ranks {}{}: {}{}", fmt::join(listed, ", "),
+                              listed.size() < members.size() ? ", ..." : "", error.message, peer);
+  return error;
+}
+
 Choice choice_of(std::optional<uint32_t> color, int64_t key) {
   return {key, color.value_or(0), color ? 1u : 0u};
 }

@@ -31,6 +31,10 @@ struct Part {
   Rank rank;                  // the new rank of this one
 };
 
+/// Why the part of these members could not be made, told in its own ranks, as an error of the communicator that
+/// was split: its peer is a rank of that one, and its text says whose ranks it names.
+Error as_parent_sees(Error error, std::span<const Rank> members);
+
 Choice choice_of(std::optional<uint32_t> color, int64_t key);
 /// The part of `rank`, which has taken one.
 Part part_of(std::span<const Choice> choices, Rank rank);

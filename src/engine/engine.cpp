@@ -120,13 +120,14 @@ const Program& Engine::program_for(const Call& call) {
   assert(schedule != nullptr);
   const auto publications = publishes() ? schedule::Publications::yes : schedule::Publications::no;
   const schedule::Shape shape{
-      .world = place_.world, .root = call.root, .to = call.to, .from = call.from, .nodes = {}};
+      .world = place_.world, .root = call.root, .to = call.to, .from = call.from, .nodes = place_.nodes};
   return programs_.emplace(key, lower(*schedule, place_.rank, shape, publications)).first->second;
 }
 
 schedule::Algorithm Engine::choose(const Call& call) {
   const Situation situation{place_.world, publishes()};
-  for (const auto& wanted : {call.algorithm, place_.algorithm})
+  const uint64_t bytes = call.count * size_of(call.type);
+  for (const auto& wanted : {call.algorithm, place_.algorithm, place_.tuning.find(call.operation, bytes)})
     if (wanted && can_run(call, *wanted)) return *wanted;
   return select(call, situation);
 }

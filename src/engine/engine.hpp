@@ -9,6 +9,7 @@
 #include "engine/failure.hpp"
 #include "engine/progress.hpp"
 #include "engine/recorder.hpp"
+#include "engine/tuning.hpp"
 #include "engine/waiter.hpp"
 
 namespace rondo::engine {
@@ -21,6 +22,8 @@ class Engine {
     uint32_t world;
     uint64_t epoch;                                     // agreed by all ranks of this communicator
     std::optional<schedule::Algorithm> algorithm = {};  // agreed: what to prefer to the selected ones
+    std::vector<uint32_t> nodes = {};                   // agreed: of every rank; empty: all are on one
+    Tuning tuning = {};                                 // agreed
   };
   Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure);
 

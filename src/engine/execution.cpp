@@ -39,8 +39,8 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
   call_ = call;
   window_ = window;
   reducer_ = &kernels::reducer(call.type, call.reduction);
-  header_bytes_ = is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes
-                                                                                   : header_bytes;
+  header_bytes_ =
+      is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes : header_bytes;
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
@@ -366,7 +366,8 @@ void Execution::finish_weighted(const uint32_t* fan, std::byte* target, uint64_t
   uint32_t n = 0;
   double sum = 0;
   for (Rank peer = 0; peer < world_; peer++) {
-    const double weight = fan == nullptr || fan[peer] == none ? call_.weight : links_[fan[peer]].header.weight;
+    const double weight =
+        fan == nullptr || fan[peer] == none ? call_.weight : links_[fan[peer]].header.weight;
     if (average && weight == 0) continue;
     sources_[n] = sources_[peer];
     weights_[n++] = weight;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "schedule/layout.hpp"
 #include "schedule/program.hpp"
@@ -15,7 +16,11 @@ namespace {
 class Walk {
  public:
   Walk(const Program& program, const Vector& vector, const LinkModel& model)
-      : program_(program), vector_(vector), model_(model), ranks_(program.ranks.size()) {
+      : program_(program),
+        vector_(vector),
+        model_(model),
+        ranks_(program.ranks.size()),
+        sent_round_(program.links.size(), nothing_sent) {
     for (Rank rank = 0; rank < ranks_.size(); rank++) {
       const RankProgram& mine = program.ranks[rank];
       ranks_[rank].tasks.resize(mine.tasks.size());
@@ -44,12 +49,12 @@ class Walk {
         if (ranks_[rank].tasks[t].missing == 0) free.push_back({rank, t});
     for (const auto& [rank, t] : free) begin(rank, t);
     while (!offers_.empty()) {
-      const auto [time, rank, t] = offers_.top();
+      const auto [time, round, rank, t] = offers_.top();
       offers_.pop();
       const Rank to = task(rank, t).action.in.other;
       const double start = std::max({time, ranks_[rank].out_free, ranks_[to].in_free});
       if (start > time)
-        offers_.push({start, rank, t});
+        offers_.push({start, round, rank, t});
       else
         transfer(rank, t, start);
     }
@@ -64,9 +69,9 @@ class Walk {
   };
   struct RankState {
     std::vector<State> tasks;
-    double out_free = 0, in_free = 0;
+    double out_free = 0, in_free = 0, reducer_free = 0;
   };
-  using Offer = std::tuple<double, Rank, uint32_t>;
+  using Offer = std::tuple<double, uint32_t, Rank, uint32_t>;  // time, round, rank, task
 
   const Task& task(Rank rank, uint32_t t) const { return program_.ranks[rank].tasks[t]; }
 
@@ -80,12 +85,14 @@ class Walk {
   void begin(Rank rank, uint32_t t) {
     const Step& step = task(rank, t).action.in;
     const double ready = ranks_[rank].tasks[t].ready;
-    if (sends(step)) return offers_.push({ready, rank, t});
-    const bool reduces = step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce;
-    const double bytes =
-        reduces ? task(rank, t).action.run * elements(rank, step.target, step.chunk) * vector_.element_bytes
-                : 0;
-    const double done = ready + bytes * model_.gamma;
+    if (sends(step)) return offers_.push({ready, step.round, rank, t});
+    double done = ready;
+    if (step.kind == StepKind::recv_reduce || step.kind == StepKind::reduce) {
+      const double bytes =
+          task(rank, t).action.run * elements(rank, step.target, step.chunk) * vector_.element_bytes;
+      double& free = ranks_[rank].reducer_free;
+      done = free = std::max(ready, free) + bytes * model_.gamma;
+    }
     end_ = std::max(end_, done);
     happen(rank, ranks_[rank].tasks[t].when_done, done);
     for (const Port& port : program_.ranks[rank].rx_of(task(rank, t))) {
@@ -101,7 +108,12 @@ class Walk {
     const bool first = program_.links[port.link].sends.front() == t;
     const double bytes =
         count * (step.flags & flag::wide ? vector_.accumulator_bytes : vector_.element_bytes);
-    const double done = start + (count > 0 || first ? model_.alpha + bytes * model_.beta : 0);
+    double done = start;
+    if (count > 0 || first) {
+      // What follows on its link in the same round is the same message.
+      if (std::exchange(sent_round_[port.link], step.round) != step.round) done += model_.alpha;
+      done += bytes * model_.beta;
+    }
     ranks_[rank].out_free = ranks_[step.other].in_free = done;
     end_ = std::max(end_, done);
     happen(rank, ranks_[rank].tasks[t].when_done, done);
@@ -118,10 +130,13 @@ class Walk {
     if (--state.missing == 0) begin(rank, t);
   }
 
+  static constexpr uint32_t nothing_sent = UINT32_MAX;
+
   const Program& program_;
   const Vector& vector_;
   const LinkModel& model_;
   std::vector<RankState> ranks_;
+  std::vector<uint32_t> sent_round_;  // of each link
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers_;
   double end_ = 0;
 };

@@ -22,28 +22,44 @@ ActionKind single(StepKind kind) {
   return ActionKind::copy;
 }
 
-// How many steps read each chunk of the accumulator.
+// How many steps read what each step leaves in the accumulator.
 class Readers {
  public:
-  explicit Readers(std::span<const Step> steps) {
+  explicit Readers(std::span<const Step> steps) : steps_(steps.data()) {
+    first_.reserve(steps.size());
     for (const Step& step : steps) {
       const bool elsewhere = step.kind == StepKind::copy || step.kind == StepKind::reduce;
-      if (step.source == Buffer::accumulator) count(elsewhere ? step.other : step.chunk, step.chunks);
-      if (step.kind == StepKind::reduce && step.target == Buffer::accumulator) count(step.chunk, step.chunks);
+      if (step.source == Buffer::accumulator) read(elsewhere ? step.other : step.chunk, step.chunks);
+      if (step.kind == StepKind::reduce && step.target == Buffer::accumulator) read(step.chunk, step.chunks);
+      first_.push_back(readers_.size());
+      if (step.target == Buffer::accumulator) write(step.chunk, step.chunks);
     }
   }
   bool one_each(const Step& step) const {
-    for (uint32_t chunk = step.chunk; chunk < step.chunk + step.chunks; chunk++)
-      if (chunk >= readers_.size() || readers_[chunk] != 1) return false;
-    return true;
+    const size_t first = first_[size_t(&step - steps_)];
+    return std::all_of(readers_.begin() + first, readers_.begin() + first + step.chunks,
+                       [](uint32_t readers) { return readers == 1; });
   }
 
  private:
-  void count(uint32_t first, uint32_t chunks) {
-    if (readers_.size() < first + chunks) readers_.resize(first + chunks);
-    for (uint32_t chunk = first; chunk < first + chunks; chunk++) readers_[chunk]++;
+  static constexpr size_t unwritten = SIZE_MAX;
+
+  void read(uint32_t first, uint32_t chunks) {
+    for (uint32_t chunk = first; chunk < first + chunks && chunk < latest_.size(); chunk++)
+      if (latest_[chunk] != unwritten) readers_[latest_[chunk]]++;
   }
-  std::vector<uint32_t> readers_;
+  void write(uint32_t first, uint32_t chunks) {
+    if (latest_.size() < first + chunks) latest_.resize(first + chunks, unwritten);
+    for (uint32_t chunk = first; chunk < first + chunks; chunk++) {
+      latest_[chunk] = readers_.size();
+      readers_.push_back(0);
+    }
+  }
+
+  const Step* steps_;
+  std::vector<size_t> first_;      // of each step: where its chunks are in readers_
+  std::vector<uint32_t> readers_;  // of each chunk that a step writes
+  std::vector<size_t> latest_;     // of each chunk: where what it holds now is in readers_
 };
 
 // What `in` followed by `out` becomes, if they can be joined.

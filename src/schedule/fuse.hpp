@@ -36,7 +36,7 @@ struct Action {
 };
 
 enum class Publications : bool { no, yes };
-/// Fuses neighbours. An accumulator chunk is elided only when nothing but the fused send reads it. Runs of
+/// Fuses neighbours. A partial is not stored when nothing but the fused send reads it. Runs of
 /// published sends become one action with Publications::yes, which needs memory that all ranks see.
 std::vector<Action> fuse(std::span<const Step> steps, Publications publications);
 /// The same steps, one action each; but a fan is one action always.

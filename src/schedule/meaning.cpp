@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cassert>
 #include <deque>
 
 #include "schedule/machine.hpp"
@@ -11,17 +10,14 @@
 namespace rondo::schedule {
 namespace {
 
-uint64_t all_of(uint32_t world) { return world == 64 ? ~uint64_t(0) : (uint64_t(1) << world) - 1; }
-Rank lowest(uint64_t ranks) { return Rank(std::countr_zero(ranks)); }
-
 class Interpreter {
  public:
   explicit Interpreter(const Program& program)
       : program_(program),
         claim_(program.claim),
-        everyone_(all_of(claim_.shape.world)),
         memory_(claim_.shape.world),
-        wires_(program.links.size()) {
+        wires_(program.links.size()),
+        meaning_{Values(claim_.shape.world), {}, {}} {
     for (Rank rank = 0; rank < claim_.shape.world; rank++) {
       memory_[rank].resize(locations(claim_));
       contribute(rank);
@@ -175,9 +171,8 @@ class Interpreter {
       wrong(rank, step, "reduces a finished result");
     else if (a.chunk != b.chunk)
       wrong(rank, step, fmt::format("adds data of chunk {} to data of chunk {}", a.chunk, b.chunk));
-    else if (a.ranks & b.ranks)
-      wrong(rank, step,
-            fmt::format("adds the contribution of rank {} a second time", lowest(a.ranks & b.ranks)));
+    else if (const auto twice = meaning_.values.common(left, right))
+      wrong(rank, step, fmt::format("adds the contribution of rank {} a second time", *twice));
     return meaning_.values.combine(left, right);
   }
 
@@ -188,20 +183,17 @@ class Interpreter {
       wrong(rank, step, fmt::format("has finish, but {} moves data unchanged", name_of(claim_.operation)));
     else if (node.state == State::result)
       wrong(rank, step, "finishes a result that is finished already");
-    else if (node.ranks != everyone_)
-      wrong(rank, step,
-            fmt::format("finishes a partial that lacks rank {}", lowest(everyone_ & ~node.ranks)));
+    else if (const auto missing = meaning_.values.missing(value))
+      wrong(rank, step, fmt::format("finishes a partial that lacks rank {}", *missing));
     return meaning_.values.finish(value);
   }
 
   void store(Rank rank, uint32_t step, const Step& as, Value value) {
     if (as.target == Buffer::output && value != undefined && reduces() && at(value).state == State::partial) {
-      if (at(value).ranks == everyone_)
-        wrong(rank, step, "stores a complete sum in output without finish");
+      if (const auto missing = meaning_.values.missing(value))
+        wrong(rank, step, fmt::format("stores a partial in output that lacks rank {}", *missing));
       else
-        wrong(rank, step,
-              fmt::format("stores a partial in output that lacks rank {}",
-                          lowest(everyone_ & ~at(value).ranks)));
+        wrong(rank, step, "stores a complete sum in output without finish");
     }
     cell(rank, as.target, as.chunk) = {value, step};
   }
@@ -251,17 +243,18 @@ class Interpreter {
     };
     if (end.value == undefined) return lies("unwritten");
     const auto& node = at(end.value);
-    const uint64_t missing = everyone_ & ~node.ranks;
     if (is(Operation::barrier)) {
-      if (missing) lies(fmt::format("without the arrival of rank {}", lowest(missing)));
+      if (const auto missing = meaning_.values.missing(end.value))
+        lies(fmt::format("without the arrival of rank {}", *missing));
       return;
     }
     if (!reduces()) {
       if (end.value == meaning_.values.contribution(origin(chunk), chunk)) return;
       return lies(node.chunk != chunk ? fmt::format("with data of chunk {}", node.chunk)
-                                      : fmt::format("with rank {}'s data", lowest(node.ranks)));
+                                      : fmt::format("with rank {}'s data", node.lowest));
     }
-    if (missing) return lies(fmt::format("without the contribution of rank {}", lowest(missing)));
+    if (const auto missing = meaning_.values.missing(end.value))
+      return lies(fmt::format("without the contribution of rank {}", *missing));
     if (node.chunk != chunk) return lies(fmt::format("with data of chunk {}", node.chunk));
     if (node.state != State::result) return lies("unfinished");
     if (meaning_.chunks[chunk] == undefined) meaning_.chunks[chunk] = end.value;
@@ -270,7 +263,6 @@ class Interpreter {
 
   const Program& program_;
   const Claim& claim_;
-  uint64_t everyone_;
   std::vector<std::vector<Cell>> memory_;
   std::vector<std::deque<Value>> wires_;
   Meaning meaning_;
@@ -278,9 +270,6 @@ class Interpreter {
 
 }  // namespace
 
-Meaning interpret(const Program& program) {
-  assert(program.claim.shape.world <= 64);
-  return Interpreter(program).run();
-}
+Meaning interpret(const Program& program) { return Interpreter(program).run(); }
 
 }  // namespace rondo::schedule

@@ -17,9 +17,7 @@ struct Meaning {
 ///  - that contributions travel narrow, partials wide and results narrow,
 ///  - that only complete sums are finished, once, and nothing else is stored in an output,
 ///  - that every output chunk ends as its operation demands, with each contribution exactly once and, where
-///  several
-///    ranks hold it, summed in the same order. A barrier's tokens may hold a rank more than once.
-/// At most 64 ranks.
+///    several ranks hold it, summed in the same order. A barrier's tokens may hold a rank more than once.
 Meaning interpret(const Program& program);
 
 }  // namespace rondo::schedule

@@ -1,6 +1,7 @@
 #include "schedule/print.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -98,8 +99,10 @@ void print_legend(const Schedule& schedule, const Shape& shape, std::optional<Ra
 
 std::string title(const Schedule& schedule, const Shape& shape) {
   const std::string root = is_rooted(schedule.operation) ? fmt::format(", root {}", shape.root) : "";
-  return fmt::format("{} {}, world {}{}, {} chunk{}", name_of(schedule.algorithm),
-                     name_of(schedule.operation), shape.world, root, schedule.chunks(shape),
+  const std::string nodes =
+      shape.nodes.empty() ? "" : fmt::format(", ranks on nodes {}", fmt::join(shape.nodes, " "));
+  return fmt::format("{} {}, world {}{}{}, {} chunk{}", name_of(schedule.algorithm),
+                     name_of(schedule.operation), shape.world, root, nodes, schedule.chunks(shape),
                      schedule.chunks(shape) == 1 ? "" : "s");
 }
 
@@ -127,6 +130,7 @@ nlohmann::ordered_json json_of(const Schedule& schedule, const Shape& shape, std
                               {"algorithm", name_of(schedule.algorithm)},
                               {"world", shape.world},
                               {"root", shape.root},
+                              {"nodes", shape.nodes},
                               {"chunks", chunks},
                               {"step_count", summary.steps}};
   json["payload_per_rank"] = {{"least", share(summary.least_sent)}, {"most", share(summary.most_sent)}};

@@ -64,10 +64,6 @@ std::optional<Fault> fused_progress(const Claim& claim, uint32_t window, uint32_
 
 Verdict verify(const Claim& claim) {
   Verdict verdict;
-  if (claim.shape.world > largest_proven_world) {
-    verdict.wrong = Fault{0, 0, "worlds of more than 64 ranks are not proven"};
-    return verdict;
-  }
   verdict.wrong = malformed(claim);
   if (verdict.wrong) return verdict;
   for (Placement placement : {Placement::out_of_place, Placement::in_place}) {

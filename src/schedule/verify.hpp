@@ -7,8 +7,6 @@
 
 namespace rondo::schedule {
 
-inline constexpr uint32_t largest_proven_world = 64;
-
 struct Verdict {
   std::optional<Fault> wrong;
   Meaning meaning;  // for a reduction, the order in which each chunk is summed
@@ -22,7 +20,7 @@ struct Verdict {
 
 /// All the proofs below, for one world and one root: results, widths and finishes and hazards, in and out of
 /// place, unfused, fused and with publications; progress unfused with links of 0, 1 and unbounded messages, and fused for
-/// windows W with W+1 slots. Worlds of at most 64 ranks.
+/// windows W with W+1 slots.
 Verdict verify(const Claim& claim);
 Verdict verify(const Schedule& schedule, const Shape& shape);
 

@@ -1,6 +1,7 @@
 // Completion by asio tokens: callbacks, futures and, where the compiler's library has them, coroutines.
 #include <doctest/doctest.h>
 
+#include <asio/bind_executor.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/io_context.hpp>

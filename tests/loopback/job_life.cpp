@@ -1,6 +1,9 @@
 // Leaving, announcing and the end of jobs, with ranks as threads.
 #include <doctest/doctest.h>
 
+#include <asio/post.hpp>
+#include <new>
+
 #include "fleet.hpp"
 
 using namespace rondo;
@@ -116,4 +119,19 @@ TEST_CASE("job: each rank makes its jobs at its own pace") {
     });
   for (auto& thread : threads) thread.join();
   for (const auto& error : errors) CHECK(error == "");
+}
+
+TEST_CASE("job: memory that runs out in a handler ends a join with an error, and not the process") {
+  Seat seat;
+  std::thread waiting([&] { join(seat, options_for(0, 2, unix_root())); });
+  std::this_thread::sleep_for(milliseconds(100));
+  const auto service = bootstrap::Service::instance();
+  asio::post(service->context(), [] { throw std::bad_alloc(); });
+  waiting.join();
+  REQUIRE(seat.error);
+  CHECK(seat.error->code == ErrorCode::system);
+  CHECK(contains(seat.error->message, "rank 0 could not join: memory has run out"));
+  CHECK(seat.took.count() < 1.0);
+  // The thread goes on, and what it lost is nobody's business any more.
+  up(2);
 }

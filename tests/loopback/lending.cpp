@@ -1,5 +1,6 @@
 // Memory that ranks lend each other: when it is referred to, when its owner has it back, and who may lend.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -50,6 +51,20 @@ TEST_CASE("allocate: zeroed, aligned, movable; an error where there is no such m
   const auto none = allocate(size_t(1) << 60);
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().code == ErrorCode::system);
+}
+
+TEST_CASE("allocate: the limit of a file's size is an error that says so, not SIGXFSZ") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit low{1 << 20, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+  const auto above = allocate((1 << 20) + 1), within = allocate(1 << 20);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(within.ok());
+  REQUIRE_FALSE(above.ok());
+  CHECK(above.error().code == ErrorCode::system);
+  CAPTURE(above.error().message);
+  CHECK(above.error().message.find("larger than 1048576 bytes (ulimit -f)") != std::string::npos);
 }
 
 TEST_CASE("allocate: memory comes and goes without a trace") {

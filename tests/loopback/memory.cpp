@@ -37,10 +37,11 @@ void check_fails(const Result<void>& outcome, const char* text) {
 // Attaches nothing; notes what it is asked, and fails where it is told to.
 class Pretender : public bootstrap::Sharing {
  public:
-  enum class Failing { nothing, begin, attach, check };
+  enum class Failing { nothing, begin, memory, attach, check };
   explicit Pretender(Failing failing = Failing::nothing) : failing_(failing) {}
 
-  Result<int> begin(Rank, uint32_t, uint64_t) noexcept override {
+  Result<int> begin(Rank, uint32_t, uint64_t) override {
+    if (failing_ == Failing::memory) throw std::bad_alloc();
     if (failing_ == Failing::begin) return Error{ErrorCode::system, "there is no memory"};
     memory_ = Descriptor(::memfd_create("test", MFD_CLOEXEC));
     return memory_.get();
@@ -202,7 +203,7 @@ TEST_CASE("memory: every rank meets every other at join, and all conclude that t
 TEST_CASE(
     "memory: one rank that cannot share is enough: tcp for all, or an error for all where shm is a must") {
   using Failing = Pretender::Failing;
-  for (const Failing failing : {Failing::begin, Failing::attach, Failing::check}) {
+  for (const Failing failing : {Failing::begin, Failing::memory, Failing::attach, Failing::check}) {
     for (const Rank odd : {0u, 2u}) {
       const auto fallen_back = try_to_share(std::vector<std::string>(4, "auto"), odd, failing);
       for (Rank rank = 0; rank < 4; ++rank) {
@@ -219,7 +220,9 @@ TEST_CASE(
         CHECK(error.code == ErrorCode::system);
         CHECK(contains(error.message, "RONDO_TRANSPORT=shm, but the ranks cannot share memory: "));
         CHECK(contains(error.message, "rank " + std::to_string(odd) + " (pid "));
-        CHECK(contains(error.message, failing == Failing::begin ? "there is no memory" : "it shows garbage"));
+        CHECK(contains(error.message, failing == Failing::begin    ? "there is no memory"
+                                      : failing == Failing::memory ? "memory has run out"
+                                                                   : "it shows garbage"));
       }
       CHECK(failed.seconds < 2);
     }

@@ -184,6 +184,36 @@ TEST_CASE("split: the failure of a child is not its parent's, nor the other way 
   });
 }
 
+TEST_CASE("split: a rank that does not join its part is named by its rank in the parent") {
+  auto options = options_of_ranks(4);
+  for (Options& own : options) own.init_timeout = milliseconds(1000);
+  on_ranks(options, [](Communicator& comm) {
+    if (comm.rank() == 3) {
+      // As split does it with color 1, up to the moment before it would join.
+      std::vector<std::byte> choices(4 * 16), invitations(4 * 320);
+      const auto gather = [&](std::vector<std::byte>& all, size_t record) {
+        const auto* own = all.data() + 3 * record;
+        return comm.all_gather(own, all.data(), all.size(), DataType::u8).ok();
+      };
+      choices[3 * 16 + 8] = choices[3 * 16 + 12] = std::byte(1);
+      CHECK(gather(choices, 16));
+      CHECK(gather(invitations, 320));
+    } else {
+      const auto part = comm.split(comm.rank() / 2);
+      CHECK(part.ok() == (comm.rank() < 2));
+      if (comm.rank() == 2) {
+        REQUIRE(!part.ok());
+        CHECK(part.error().code == ErrorCode::timeout);
+        CHECK(part.error().peer == 3u);
+        CAPTURE(part.error().message);
+        CHECK(part.error().message.find("in the new communicator of ranks 2, 3: rank 1 of 2 did not join") ==
+              0);
+      }
+    }
+    CHECK(sum(comm, 1) == 4);
+  });
+}
+
 TEST_CASE("split: a rank that goes away instead of joining its part ends the wait of the others") {
   on_ranks(3, [](Communicator& comm) {
     std::optional<Communicator> mine(std::move(comm));

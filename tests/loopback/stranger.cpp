@@ -4,10 +4,12 @@
 #include <atomic>
 #include <future>
 
+#include "base/passing.hpp"
 #include "base/random.hpp"
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
 #include "fleet.hpp"
+#include "transport/shm/post.hpp"
 
 using namespace rondo;
 using namespace rondo::bootstrap;
@@ -51,6 +53,28 @@ std::optional<Dial::Failure> dial(const Address& address, const Credentials& cre
                 promise.set_value(failure);
               });
   return promise.get_future().get();
+}
+
+// A message with these descriptors, spread over as many control messages as there are groups.
+void send_descriptors(int socket, const std::vector<std::vector<int>>& groups) {
+  char byte = 'x';
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[2048] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  size_t used = 0;
+  for (const auto& group : groups) {
+    auto* header = reinterpret_cast<cmsghdr*>(control + used);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(group.size() * sizeof(int));
+    std::copy(group.begin(), group.end(), reinterpret_cast<int*>(CMSG_DATA(header)));
+    used += CMSG_SPACE(group.size() * sizeof(int));
+  }
+  message.msg_control = control;
+  message.msg_controllen = used;
+  REQUIRE(::sendmsg(socket, &message, MSG_NOSIGNAL) == 1);
 }
 
 }  // namespace
@@ -235,4 +259,32 @@ TEST_CASE("stranger: data listeners turn away noise, other jobs and ranks that m
   CHECK(seats[1].handler->socket({2, 0}) >= 0);
   CHECK(seats[2].handler->socket({1, 0}) >= 0);
   for (Seat& seat : seats) CHECK(seat.handler->failures() == 0);
+}
+
+TEST_CASE("stranger: descriptors sent to a mailbox are closed, however many came") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const Descriptor stranger(ends[0]), mailbox(ends[1]);
+  const int fd = stranger.get();
+  const auto before = open_descriptors();
+  std::byte scrap[8];
+  for (const auto& groups : std::vector<std::vector<std::vector<int>>>{
+           {{fd, fd}}, {{fd, fd, fd}}, {std::vector<int>(200, fd)}, {{fd}, {fd}}, {{fd, fd}, {fd}}}) {
+    CAPTURE(groups.size());
+    CAPTURE(groups[0].size());
+    send_descriptors(fd, groups);
+    const auto letter = shm::take_letter(mailbox.get(), scrap);
+    REQUIRE(letter.has_value());
+    CHECK_FALSE(letter->memory);
+    CHECK(open_descriptors() == before);
+  }
+  // One is what a rank sends: with the letter, and gone with it, too long a letter or not.
+  for (const size_t room : {8, 0}) {
+    send_descriptors(fd, {{fd}});
+    const auto letter = shm::take_letter(mailbox.get(), std::span(scrap).first(room));
+    REQUIRE(letter.has_value());
+    CHECK(letter->memory);
+    CHECK(open_descriptors().size() == before.size() + 1);
+  }
+  CHECK(open_descriptors() == before);
 }

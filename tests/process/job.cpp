@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "../sanitized.hpp"
+#include "../skip.hpp"
 #include "base/random.hpp"
 #include "command.hpp"
 
@@ -68,6 +70,51 @@ TEST_CASE("process: a rank that never joins is named at the init timeout") {
   CHECK(ended.seconds < 3.5 + 1.5);  // the launcher's grace for the absent one comes on top
   for (const char* rank : {"[0] ", "[1] ", "[3] "})
     CHECK(has(ended.err, std::string(rank) + "not joined: rank 2 of 4 did not join within 3.0 s"));
+}
+
+TEST_CASE("process: a rank 0 without descriptors tells every rank at once") {
+  const auto ended = run({RONDO_EXE, "run", "-n", "24", "--", "/bin/sh", "-c",
+                          "[ $RANK = 0 ] && ulimit -n 24; exec " MEMBER_EXE " wait"},
+                         {"RONDO_INIT_TIMEOUT=15"});
+  CHECK(ended.code == 5);
+  CHECK(ended.seconds < 5);
+  size_t told = 0;
+  for (const auto& line : lines(ended.err)) {
+    CAPTURE(line);
+    if (!has(line, "not joined: ")) continue;
+    told++;
+    CHECK(has(line, "rank 0 has run out of file descriptors"));
+    CHECK(has(line, "ulimit -n is 24; 24 ranks need about 72"));
+  }
+  CHECK(told == 24);
+}
+
+TEST_CASE("process: a rank that has no descriptor to connect with says so at once") {
+  const auto ended = run({RONDO_EXE, "run", "-n", "2", "--", "/bin/sh", "-c",
+                          "[ $RANK = 1 ] && exec " MEMBER_EXE " exhausted; exec " MEMBER_EXE " wait"},
+                         {"RONDO_INIT_TIMEOUT=15"});
+  CHECK(ended.code == 5);
+  CHECK(ended.seconds < 5);
+  CAPTURE(ended.err);
+  CHECK(has(ended.err, "[1] not joined: rank 1 cannot connect to rank 0: cannot make a socket for unix:@"));
+  CHECK(has(ended.err, "Too many open files; ulimit -n is 64"));
+}
+
+TEST_CASE("process: memory that runs out while joining is an error, and never an abort") {
+  if (sanitized) SKIP_TEST("a sanitizer reserves terabytes of addresses");
+  int errors = 0;
+  for (int kilobytes = 22000; kilobytes <= 40000; kilobytes += 1500) {
+    CAPTURE(kilobytes);
+    const auto ended =
+        run({RONDO_EXE, "run", "-n", "2", "--", "/bin/sh", "-c",
+             fmt::format("ulimit -v {}; exec {} bench all_reduce -e 8 --iterations 2", kilobytes, RONDO_EXE)},
+            {"RONDO_INIT_TIMEOUT=2"});
+    CAPTURE(ended.err);
+    CHECK(ended.code < 128);
+    CHECK(ended.seconds < 5);
+    errors += has(ended.err, "could not join: memory has run out");
+  }
+  CHECK(errors > 0);
 }
 
 TEST_CASE("process: torchrun's variables are enough on one machine") {

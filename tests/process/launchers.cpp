@@ -74,6 +74,18 @@ TEST_CASE("launchers: Slurm's variables, as srun sets them on one machine") {
                                                    "SLURM_STEP_NUM_NODES=1"}));
 }
 
+TEST_CASE("launchers: variables left over that hide the launcher's are warned of, and rondo run's are not") {
+  const Words mpi{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=3"};
+  Words environment = mpi;
+  environment.insert(environment.end(), {"RANK=0", "WORLD_SIZE=1"});
+  const auto alone = run(small, environment);
+  CHECK(alone.code == 0);
+  CHECK(count(alone.err, "rondo warning: RANK=0 and WORLD_SIZE=1 count") == 1);
+  const auto under_run = run({RONDO_EXE, "run", "-n", "2", "--", MEMBER_EXE, "split"}, mpi);
+  CHECK(under_run.code == 0);
+  CHECK(under_run.err == "");
+}
+
 TEST_CASE("launchers: several machines without a secret end with what to set") {
   const auto ended = run(small, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
                                  "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=1"});

@@ -7,9 +7,11 @@
 //   member absent RANK      as wait, but RANK never joins
 //   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
 //   (exit 3); RANK kills itself instead
+//   member exhausted        as wait, but with every descriptor in use before it joins
 //   member split            makes a communicator led by each of the ranks, and says how many are in it
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +97,13 @@ int queue_operations(Rank victim) {
   return 3;
 }
 
+void use_all_descriptors() {
+  const rlimit few{64, 64};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  while (::dup(STDOUT_FILENO) >= 0) {
+  }
+}
+
 int split_for_each_leader() {
   auto joined = Communicator::from_environment();
   if (!joined) return std::fprintf(stderr, "%s\n", joined.error().message.c_str()), 5;
@@ -121,10 +130,13 @@ int main(int argc, char** argv) {
   const auto options = resolve({}, process_environment);
   if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;
   if (mode == "absent" && options->rank == chosen) return ::pause();
+  // The service thread's own are there already.
+  const auto service = bootstrap::Service::instance();
+  if (mode == "exhausted") use_all_descriptors();
   Teller teller;
   if (mode == "stop") teller.sharer.emplace(chosen);
   auto failure = teller.failure();
-  auto job = bootstrap::Job::join(*options, bootstrap::Service::instance(), teller);
+  auto job = bootstrap::Job::join(*options, service, teller);
   if (!job) return std::fprintf(stderr, "not joined: %s\n", job.error().message.c_str()), 5;
   std::printf("joined %u\n", (*job)->local_world());
   if (mode == "leave") return 0;

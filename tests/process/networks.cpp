@@ -130,6 +130,7 @@ TEST_CASE("networks: RONDO_PORTS says where to listen, one port for each rank bu
   const auto few = three_here({"RONDO_PORTS=45700"});
   CHECK(few.code == 3);
   CHECK(says(few, "all ports from 45700 to 45700"));
+  CHECK(says(few, "RONDO_PORTS needs one for each rank of a machine but rank 0"));
   CHECK(three_here({"RONDO_PORTS=45700-"}).code == 2);
 }
 

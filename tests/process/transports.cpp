@@ -99,7 +99,8 @@ TEST_CASE("transports: every operation is right over both, with private and with
   for (const std::string transport : {"tcp", "shm"})
     for (const std::string memory : {"private", "allocated"})
       for (const std::string operation :
-           {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}) {
+           {"all_reduce", "reduce_scatter", "reduce_scatter_v", "reduce", "all_gather", "all_gather_v",
+            "broadcast", "gather", "scatter", "all_to_all", "all_to_all_v", "send_recv", "barrier"}) {
         CAPTURE(transport);
         CAPTURE(memory);
         CAPTURE(operation);

@@ -12,6 +12,23 @@ using namespace rondo::schedule;
 
 namespace {
 const Schedule& ring(Operation operation) { return *find(operation, Algorithm::ring); }
+// The three parts of the cost, each alone: in messages, and in vectors sent and reduced.
+struct Parts {
+  double alpha, beta, gamma;
+};
+Parts parts(Operation operation, Algorithm algorithm, const Shape& shape) {
+  const Schedule& schedule = *find(operation, algorithm);
+  const Vector vector{.count = uint64_t(1) << 20};
+  const double bytes = double(vector.count) * 4;
+  return {cost(schedule, shape, vector, {.alpha = 1}), cost(schedule, shape, vector, {.beta = 1}) / bytes,
+          cost(schedule, shape, vector, {.gamma = 1}) / bytes};
+}
+void check(const Parts& parts, double alpha, double beta, double gamma) {
+  CHECK(parts.alpha == doctest::Approx(alpha).epsilon(1e-9));
+  CHECK(parts.beta == doctest::Approx(beta).epsilon(1e-9));
+  CHECK(parts.gamma == doctest::Approx(gamma).epsilon(1e-9));
+}
+
 const LinkModel model{.alpha = 3e-6, .beta = 2e-10, .gamma = 5e-11};
 }  // namespace
 
@@ -50,6 +67,54 @@ TEST_CASE("cost: the ring meets its closed forms") {
             doctest::Approx(2 * (n - 1) * model.alpha + part * (2 * model.beta + model.gamma)).epsilon(1e-9));
     REQUIRE(walked(Operation::broadcast) ==
             doctest::Approx((n - 1) * (model.alpha + m * model.beta)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("cost: halving and doubling meet their closed forms where the world is a power of two") {
+  for (uint32_t lg = 0; lg <= 6; lg++) {
+    const Shape shape{.world = 1u << lg};
+    const double n = shape.world, part = (n - 1) / n;
+    CAPTURE(shape.world);
+    const auto of = [&](Operation operation) { return parts(operation, Algorithm::halving_doubling, shape); };
+    check(of(Operation::reduce_scatter), lg, part, part);
+    check(of(Operation::all_gather), lg, part, 0);
+    check(of(Operation::all_reduce), 2 * lg, 2 * part, part);
+    // Chunks go on as soon as they can, so together the three cost less.
+    const Vector vector{.count = 1 << 20};
+    const double m = 4 << 20;
+    const double sum = 2 * lg * model.alpha + part * m * (2 * model.beta + model.gamma);
+    const double whole =
+        cost(*find(Operation::all_reduce, Algorithm::halving_doubling), shape, vector, model);
+    CHECK(whole <= sum * (1 + 1e-9));
+    CHECK(whole >= 2 * lg * model.alpha + 2 * part * m * model.beta);
+  }
+}
+
+TEST_CASE("cost: double trees meet their closed forms where the world is a power of two") {
+  for (uint32_t lg = 2; lg <= 6; lg++) {
+    const Shape shape{.world = 1u << lg, .root = 3};
+    CAPTURE(shape.world);
+    check(parts(Operation::broadcast, Algorithm::double_tree, shape), 2 * lg, lg, 0);
+    check(parts(Operation::reduce, Algorithm::double_tree, shape), 2 * lg, lg, lg);
+    check(parts(Operation::all_reduce, Algorithm::double_tree, shape), 4 * lg - 2, 2 * lg - 1, lg - 0.5);
+  }
+}
+
+TEST_CASE("cost: hierarchical meets its closed form where nodes are equal") {
+  for (uint32_t nodes : {1u, 2u, 4u, 8u}) {
+    for (uint32_t size : {1u, 2u, 4u, 8u}) {
+      std::vector<uint32_t> map;
+      for (Rank rank = 0; rank < nodes * size; rank++) map.push_back(rank % nodes);
+      const double n = nodes * size, part = (n - 1) / n;
+      CAPTURE(nodes);
+      CAPTURE(size);
+      const auto of = [&](Operation operation) {
+        return parts(operation, Algorithm::hierarchical, {.world = nodes * size, .nodes = map});
+      };
+      check(of(Operation::reduce_scatter), nodes + size - 2, part, part);
+      check(of(Operation::all_gather), nodes + size - 2, part, 0);
+      check(of(Operation::all_reduce), 2 * (nodes + size - 2), 2 * part, part);
+    }
   }
 }
 

@@ -27,6 +27,32 @@ TEST_CASE("fuse: an accumulator that something else reads is not elided") {
   CHECK(fuse(steps, Publications::no).size() == 3);
 }
 
+TEST_CASE("fuse: a sum of several goes straight on after the last, if only what is sent is its end") {
+  const auto kinds_of = [](const std::vector<Step>& steps) {
+    std::vector<ActionKind> kinds;
+    for (const Action& action : fuse(steps, Publications::no)) kinds.push_back(action.kind);
+    return kinds;
+  };
+  using enum ActionKind;
+  // Rank 1 of a double tree on 4 ranks has two children in half 0 and is a leaf of half 1.
+  const Schedule* trees = find(Operation::all_reduce, Algorithm::double_tree);
+  REQUIRE(trees != nullptr);
+  CHECK(kinds_of(steps_of(*trees, 1, {.world = 4})) ==
+        std::vector{recv_reduce, recv_reduce_send, send, recv_copy_send, send, recv});
+  std::vector<Step> steps{
+      {StepKind::recv_reduce, 0, Buffer::input, Buffer::accumulator, 0, 1, 5, 1},
+      {StepKind::recv_reduce, 0, Buffer::accumulator, Buffer::accumulator, 0, 1, 5, 2},
+      {StepKind::send, flag::wide, Buffer::accumulator, Buffer::none, 1, 1, 5, 3},
+  };
+  CHECK(kinds_of(steps) == std::vector{recv_reduce, recv_reduce_send});
+  steps.push_back({StepKind::copy, 0, Buffer::accumulator, Buffer::output, 1, 1, 5, 5});
+  CHECK(kinds_of(steps) == std::vector{recv_reduce, recv_reduce, send, copy});
+  steps[3] = {
+      StepKind::recv, 0, Buffer::none, Buffer::accumulator, 1, 1, 5, 1};  // something else is there then
+  steps.push_back({StepKind::copy, 0, Buffer::accumulator, Buffer::output, 1, 1, 5, 5});
+  CHECK(kinds_of(steps) == std::vector{recv_reduce, recv_reduce_send, recv, copy});
+}
+
 TEST_CASE("fuse: a fan is one action, a publication only where all ranks see one memory") {
   const Schedule* direct = find(Operation::all_reduce, Algorithm::direct);
   REQUIRE(direct != nullptr);

@@ -151,6 +151,48 @@ TEST_CASE("launcher: several machines need a secret, and for mpirun a root; the 
   CHECK(*root_of(both + Variables{{"SLURM_STEP_NUM_NODES", "1"}}) == "unix:@rondo-mpich-7-1000.2");
 }
 
+TEST_CASE("launcher: one machine whose job has no name: the error says what is missing") {
+  Variables nameless = open_mpi;
+  nameless.erase("PMIX_NAMESPACE");
+  for (const bool has_secret : {false, true}) {
+    const auto text = complaint(nameless, has_secret);
+    CHECK(says(text, "PMIX_NAMESPACE (or OMPI_MCA_ess_base_jobid) not set"));
+    CHECK(says(text, "openmpi said that all ranks are on this machine"));
+    CHECK(says(text, "set RONDO_ROOT to unix:@NAME"));
+    for (const char* fd : {"x", ""})
+      CHECK(says(complaint(mpich + Variables{{"PMI_FD", fd}}, has_secret),
+                 "PMI_JOBID (or PMI_PORT, or PMI_FD as a socket that the launcher has opened) not set"));
+  }
+  const Variables master{{"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
+  CHECK(*root_of(nameless + master) == "10.0.0.1:29501");
+  Variables step = slurm + Variables{{"SLURM_STEP_NUM_NODES", "1"}};
+  step.erase("SLURM_JOB_ID");
+  CHECK(says(complaint(step), "SLURM_JOB_ID not set"));
+}
+
+TEST_CASE(
+    "launcher: two launchers that contradict each other are worth a warning, but not where that is normal") {
+  const auto doubt = [](const Variables& variables) { return contradiction(fake(variables)).value_or(""); };
+  const Variables left_over{{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  CHECK(doubt(left_over + open_mpi) ==
+        "RANK=0 and WORLD_SIZE=1 count, but OMPI_COMM_WORLD_RANK=1 and OMPI_COMM_WORLD_SIZE=4 say otherwise: "
+        "if "
+        "the former are left over, unset them");
+  CHECK(says(doubt(left_over + mpich), "PMI_RANK=2 and PMI_SIZE=5 say otherwise"));
+  CHECK(says(doubt(left_over + slurm), "SLURM_PROCID=3 and SLURM_NTASKS=6 say otherwise"));
+  CHECK(says(doubt(open_mpi + mpich), "PMI_RANK=2 and PMI_SIZE=5 say otherwise"));
+  for (const auto& alone : {left_over, open_mpi, mpich, slurm}) CHECK(doubt(alone) == "");
+  CHECK(doubt(open_mpi + Variables{{"RANK", "1"}, {"WORLD_SIZE", "4"}}) == "");  // they agree
+  // Whoever sets Rondo's own means it; torchrun on each machine of an mpirun or srun is meant, and so is
+  // rondo run.
+  CHECK(doubt(left_over + open_mpi + Variables{{"RONDO_RANK", "0"}}) == "");
+  CHECK(doubt(left_over + open_mpi + Variables{{"TORCHELASTIC_RUN_ID", "7"}}) == "");
+  CHECK(doubt(left_over + slurm + Variables{{"RONDO_JOB", "7"}}) == "");
+  // mpirun through Slurm: of mpirun's helpers.
+  CHECK(doubt(open_mpi + slurm) == "");
+  CHECK(doubt(open_mpi + slurm + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "6"}}) == "");
+}
+
 TEST_CASE("launcher: Slurm's host is the step's first, its port differs between jobs and steps") {
   Variables variables = slurm;
   CHECK(*root_of(variables, true) == "node03:21002");

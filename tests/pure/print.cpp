@@ -1,15 +1,18 @@
 #include "schedule/print.hpp"
-#include "schedule/program.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/explain.hpp"
 #include "schedule/catalogue.hpp"
+#include "schedule/program.hpp"
 
 using namespace rondo;
 using namespace rondo::schedule;
@@ -91,6 +94,22 @@ TEST_CASE("print: rank 1 of a ring all-reduce on 3 ranks") {
         "# chunk 0 is summed as: 0+(1+2)\n");
 }
 
+TEST_CASE("print: halving and doubling, a double tree, and where the ranks are") {
+  const std::string halving =
+      text_of(*find(Operation::all_reduce, Algorithm::halving_doubling), {.world = 7});
+  CHECK(contains(halving, "# chunk 0 is summed as: ((0+1)+(2+3))+((4+5)+6)\n"));
+  CHECK(contains(halving, "\n0 0 send 1 1\n0 0 recv_reduce 1 0\n"));
+  const std::string trees =
+      text_of(*find(Operation::reduce, Algorithm::double_tree), {.world = 4, .root = 1});
+  CHECK(contains(trees, "# double_tree reduce, world 4, root 1, 2 chunks\n"));
+  CHECK(contains(trees, "\n1 1 recv_reduce 3 0\n1 1 recv_reduce 0 1\n"));
+  const std::vector<uint32_t> nodes{0, 0, 1};
+  const std::string grouped =
+      text_of(*find(Operation::all_reduce, Algorithm::hierarchical), {.world = 3, .nodes = nodes});
+  CHECK(contains(grouped, "# hierarchical all_reduce, world 3, ranks on nodes 0 0 1, 2 chunks\n"));
+  CHECK(contains(grouped, "# chunk 0 is summed as: (0+1)+2\n"));
+}
+
 TEST_CASE("print: the summary fits the operation") {
   CHECK(contains(text_of(*find(Operation::broadcast, Algorithm::ring), {.world = 4, .root = 2}),
                  "# payload sent per rank: 0 to m, of a vector of m\n# latency: 3 alpha\n# chunk 0 comes "
@@ -139,8 +158,37 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
   CHECK(contains(complaint("--algorithm ring --world 4 --rank 4"), "--rank: 4 is not in 0 .. 3"));
   CHECK(contains(complaint("--algorithm ring --world 4 --operation broadcast --root 4"),
                  "--root: 4 is not in 0 .. 3"));
-  CHECK(contains(complaint("--algorithm ring --world 4 --root 1"), "only broadcast has a root"));
+  CHECK(contains(complaint("--algorithm ring --world 4 --root 1"), "--root: all_reduce has no root"));
+  CHECK(complaint("--algorithm double_tree --world 4 --operation reduce --root 1") == "");
+  CHECK(complaint("--algorithm hierarchical --world 4 --nodes 0,0,7,7") == "");
+  CHECK(contains(complaint("--algorithm hierarchical --world 4 --nodes 0,0,7"),
+                 "--nodes: 3 numbers for 4 ranks"));
+  CHECK(
+      contains(complaint("--algorithm ring --world 4 --nodes 0,0,7,7"), "only hierarchical looks at nodes"));
   CHECK(contains(complaint("--algorithm ring"), "--world is required"));
+}
+
+TEST_CASE("docs/algorithms.md prints what the command prints, for all that the catalogue has") {
+  std::ifstream page(std::string(RONDO_SOURCE_ROOT) + "/docs/algorithms.md");
+  const std::string prompt = "$ rondo explain ";
+  std::set<std::string> titles;  // "ring all_reduce"
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind(prompt, 0) != 0) continue;
+    std::string shown, printed;
+    const std::string arguments = line.substr(prompt.size());
+    while (std::getline(page, line) && line != "```") shown += line + "\n";
+    const std::string command = std::string(RONDO_EXECUTABLE) + " explain " + arguments;
+    std::FILE* pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::array<char, 4096> piece{};
+    while (const size_t n = std::fread(piece.data(), 1, piece.size(), pipe)) printed.append(piece.data(), n);
+    REQUIRE(pclose(pipe) == 0);
+    CAPTURE(arguments);
+    CHECK(shown == printed);
+    titles.insert(shown.substr(2, shown.find(',') - 2));
+  }
+  for (const Schedule& schedule : catalogue())
+    CHECK(titles.count(fmt::format("{} {}", name_of(schedule.algorithm), name_of(schedule.operation))) == 1);
 }
 
 TEST_CASE("explain: exit codes of the command") {

@@ -36,4 +36,19 @@ TEST_CASE("split: an invitation carries root and tag, or why there is none") {
   CHECK(!accept(invitation_to(meeting), 0).ok());
 }
 
+TEST_CASE("split: why a part could not be made is told in the ranks of the parent, and says so") {
+  const std::vector<Rank> members{3, 2};
+  const Error named = as_parent_sees({ErrorCode::timeout, "rank 1 of 2 did not join", 1u}, members);
+  CHECK(named.code == ErrorCode::timeout);
+  CHECK(named.peer == 2u);
+  CHECK(named.message ==
+        "in the new communicator of ranks 3, 2: rank 1 of 2 did not join; its rank 1 is rank 2 here");
+  const Error nobody = as_parent_sees({ErrorCode::system, "no socket"}, members);
+  CHECK_FALSE(nobody.peer.has_value());
+  CHECK(nobody.message == "in the new communicator of ranks 3, 2: no socket");
+  const Error many = as_parent_sees({ErrorCode::system, "x", 63u}, std::vector<Rank>(64, 5));
+  CHECK(many.message.find("5, 5, ...: x") != std::string::npos);
+  CHECK(many.message.size() < 150);
+}
+
 }  // namespace rondo

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/log.hpp"
 #include "transport/shm/lending.hpp"
@@ -54,7 +55,16 @@ void Borrower::accept(const Offer& offer, Descriptor memory) noexcept {
   // A number that is not lent any more will not be referred to.
   if (!peer.area || peer.refused || peer.area->lent(index).load(std::memory_order_seq_cst) != offer.number)
     return;
-  auto borrowed = map(memory, offer.bytes);
+  std::shared_ptr<const Borrowed> borrowed;
+  try {
+    if (peer.entries.size() <= index) {
+      const std::lock_guard lock(mutex_);
+      peer.entries.resize(size_t(index) + 1);
+    }
+    borrowed = map(memory, offer.bytes);
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+  }
   if (!borrowed) {
     peer.refused = true;
     log::line(log::Level::info, int(mine_->place().rank),
@@ -64,14 +74,14 @@ void Borrower::accept(const Offer& offer, Descriptor memory) noexcept {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (peer.entries.size() <= index) peer.entries.resize(size_t(index) + 1);
     std::swap(peer.entries[index].memory, borrowed);  // what was there is unmapped without the lock
     peer.entries[index].number = offer.number;
   }
   mine_->row(offer.from).mapped.store(offer.number, std::memory_order_release);
 }
 
-std::shared_ptr<const Borrowed> Borrower::map(const Descriptor& memory, uint64_t bytes) const noexcept {
+// Null: it cannot, and errno says why.
+std::shared_ptr<const Borrowed> Borrower::map(const Descriptor& memory, uint64_t bytes) const {
   const auto [sealed, size] = look_at(memory.get());
   if (!sealed || size <= 0 || uint64_t(size) != bytes) {
     errno = EINVAL;

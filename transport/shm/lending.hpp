@@ -151,7 +151,7 @@ class Borrower {
     std::vector<Entry> entries;  // by index, as far as they have been used
   };
   void accept(const Offer& offer, Descriptor memory) noexcept;
-  std::shared_ptr<const Borrowed> map(const Descriptor& memory, uint64_t bytes) const noexcept;
+  std::shared_ptr<const Borrowed> map(const Descriptor& memory, uint64_t bytes) const;
   void give_back() noexcept;
 
   const std::shared_ptr<Area> mine_;

@@ -19,6 +19,8 @@ Error cannot_allocate(size_t bytes, int reason) {
   std::string text =
       fmt::format("cannot allocate {} bytes of shareable memory: {}", bytes, std::strerror(reason));
   if (reason == EMFILE) text += "; each allocation holds a descriptor (ulimit -n)";
+  if (const auto limit = size_limit(); limit && reason == EFBIG)
+    text += fmt::format("; no file may be larger than {} bytes (ulimit -f)", *limit);
   return {ErrorCode::system, std::move(text)};
 }
 

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#include <cerrno>
 
 namespace rondo::shm {
 namespace {
@@ -17,7 +20,18 @@ constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 size_t whole_pages(size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
 
+std::optional<size_t> size_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return size_t(limit.rlim_cur);
+}
+
+// Beyond the limit of a file's size ftruncate raises SIGXFSZ, which ends most programs.
 Descriptor make_memory(size_t bytes) noexcept {
+  if (bytes > size_limit().value_or(bytes)) {
+    errno = EFBIG;
+    return Descriptor();
+  }
   Descriptor memory(::memfd_create("rondo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory && ::ftruncate(memory.get(), off_t(bytes)) != 0) return Descriptor();
   return memory;

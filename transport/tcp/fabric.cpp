@@ -1,15 +1,19 @@
 #include "transport/tcp/fabric.hpp"
 
+#include <new>
+
 namespace rondo::tcp {
 
 Result<Fabric::Pair> TcpFabric::open(Rank peer, Lane lane) noexcept {
   bool ask = false;
-  {
+  try {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[{peer, lane}];
     if (slot.error) return *slot.error;
     if (slot.connection) return Pair{&slot.connection->tx(), &slot.connection->rx()};
     ask = !std::exchange(slot.asked, true);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::system, "no memory left", peer};
   }
   if (ask) connect_(peer, lane);
   return Pair{};
@@ -22,7 +26,7 @@ void TcpFabric::close() noexcept {
     if (slot.connection) slot.connection->close();
 }
 
-void TcpFabric::adopt(Rank peer, Lane lane, Result<Descriptor> socket) noexcept {
+void TcpFabric::adopt(Rank peer, Lane lane, Result<Descriptor> socket) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[{peer, lane}];
   if (closed_ || slot.connection) return;

@@ -26,11 +26,9 @@ int report(const Error& error) {
 // The points of one size, out of place then in place, as far as they are wanted.
 Result<std::vector<Row>> points(bench::Bench& bench, const BenchOptions& options, uint64_t bytes) {
   std::vector<Row> rows;
-  const bool has_one_buffer =
-      options.operation == bench::Operation::broadcast || options.operation == bench::Operation::barrier;
+  const auto placement = bench::only_placement(options.operation).value_or(options.placement);
   for (const bool in_place : {false, true}) {
-    const Placement other = in_place ? Placement::out_of_place : Placement::in_place;
-    if (has_one_buffer ? !in_place : options.placement == other) continue;
+    if (placement == (in_place ? Placement::out_of_place : Placement::in_place)) continue;
     auto row = bench.point(bytes, in_place);
     if (!row) return row.error();
     rows.push_back(*row);

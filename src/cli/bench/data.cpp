@@ -86,22 +86,39 @@ T reduced(uint64_t i, uint32_t world, uint32_t round, Reduction reduction) {
   return element_of<T>(reduction == Reduction::avg ? result / world : result);
 }
 
-Rank owner_of(uint64_t i, uint64_t count, uint32_t world) {
-  const uint64_t base = count / world, extra = count % world;
-  const uint64_t in_larger = (base + 1) * extra;
-  return Rank(i < in_larger ? i / (base + 1) : extra + (i - in_larger) / base);
+bool is_uneven(Operation operation) {
+  return operation == Operation::reduce_scatter_v || operation == Operation::all_gather_v ||
+         operation == Operation::all_to_all_v;
 }
 
+// Element i of this rank's output, which counts from the beginning of the whole vector.
 template <class T>
-T expected(uint64_t i, const BenchOptions& o, uint64_t count, uint32_t world, uint32_t round) {
+T expected(uint64_t i, const BenchOptions& o, const Place& place, uint32_t round) {
+  const auto of = [&](Rank rank, uint64_t index) { return contribution<T>(index, rank, round, o.reduction); };
   switch (o.operation) {
     case Operation::all_reduce:
     case Operation::reduce_scatter:
-      return reduced<T>(i, world, round, o.reduction);
+    case Operation::reduce_scatter_v:
+    case Operation::reduce:
+      return reduced<T>(i, place.world, round, o.reduction);
     case Operation::all_gather:
-      return contribution<T>(i, owner_of(i, count, world), round, o.reduction);
+    case Operation::all_gather_v:
+    case Operation::gather: {
+      Rank owner = 0;
+      for (Extent part = place.part(o, 0); i >= part.first + part.count; part = place.part(o, ++owner)) {
+      }
+      return of(owner, i);
+    }
     case Operation::broadcast:
-      return contribution<T>(i, o.root, round, o.reduction);
+    case Operation::scatter:
+      return of(o.root, i);
+    case Operation::all_to_all:
+    case Operation::all_to_all_v: {
+      const Extent mine = place.part(o, place.rank);  // of everybody's input
+      return of(Rank(i / mine.count), mine.first + i % mine.count);
+    }
+    case Operation::send_recv:
+      return of((place.rank + place.world - 1) % place.world, i);
     case Operation::barrier:
       break;
   }
@@ -156,14 +173,67 @@ void fill(std::byte* target, const Extent& extent, DataType type, Reduction redu
   });
 }
 
-uint64_t count_wrong(const std::byte* result, const Extent& extent, const BenchOptions& options,
-                     uint64_t count, uint32_t world, uint32_t round) {
+Extent Place::part(const BenchOptions& options, Rank r) const {
+  if (!is_uneven(options.operation)) return shard(count, world, r);
+  const uint64_t shares = uint64_t(world) * (world + 1) / 2;
+  const auto first = [&](uint64_t n) { return count * (n * (n + 1) / 2) / shares; };
+  return {first(r), first(r + 1) - first(r)};
+}
+
+Extent Place::input(const BenchOptions& options) const {
+  switch (options.operation) {
+    case Operation::all_gather:
+    case Operation::all_gather_v:
+    case Operation::gather:
+      return part(options, rank);
+    case Operation::scatter:
+    case Operation::broadcast:
+      return rank == options.root ? Extent{0, count} : Extent{};
+    case Operation::all_reduce:
+    case Operation::reduce_scatter:
+    case Operation::reduce_scatter_v:
+    case Operation::reduce:
+    case Operation::all_to_all:
+    case Operation::all_to_all_v:
+    case Operation::send_recv:
+    case Operation::barrier:
+      break;
+  }
+  return {0, count};
+}
+
+Extent Place::output(const BenchOptions& options) const {
+  switch (options.operation) {
+    case Operation::reduce_scatter:
+    case Operation::reduce_scatter_v:
+    case Operation::scatter:
+      return part(options, rank);
+    case Operation::reduce:
+    case Operation::gather:
+      return rank == options.root ? Extent{0, count} : Extent{};
+    case Operation::all_to_all_v:
+      return {0, part(options, rank).count * world};
+    case Operation::all_reduce:
+    case Operation::all_gather:
+    case Operation::all_gather_v:
+    case Operation::broadcast:
+    case Operation::all_to_all:
+    case Operation::send_recv:
+    case Operation::barrier:
+      break;
+  }
+  return {0, count};
+}
+
+uint64_t count_wrong(const std::byte* result, const BenchOptions& options, const Place& place,
+                     uint32_t round) {
+  const Extent extent = place.output(options);
   return with_type(options.type, [&](auto zero) {
     using T = decltype(zero);
     uint64_t wrong = 0;
     for (uint64_t i = 0; i < extent.count; i++) {
       // By their bits: a product of 8-bit floats may be NaN.
-      const T right = expected<T>(extent.first + i, options, count, world, round);
+      const T right = expected<T>(extent.first + i, options, place, round);
       wrong += std::memcmp(result + i * sizeof right, &right, sizeof right) != 0;
     }
     return wrong;

@@ -11,9 +11,21 @@ namespace rondo::bench {
 void fill(std::byte* target, const Extent& extent, DataType type, Reduction reduction, Rank rank,
           uint32_t round);
 
-/// How many of the elements [first, first + count) in `result` are not what `operation` gives over `world`
-/// ranks.
-uint64_t count_wrong(const std::byte* result, const Extent& extent, const BenchOptions& options,
-                     uint64_t count, uint32_t world, uint32_t round);
+/// What one rank has of a vector of `count` elements. The buffers begin at `first` of it; those of an
+/// all_to_all and a send_recv are vectors of their own.
+struct Place {
+  uint64_t count;
+  Rank rank;
+  uint32_t world;
+
+  /// Rank r's part in an operation.
+  Extent part(const BenchOptions& options, Rank r) const;
+  Extent input(const BenchOptions& options) const;
+  Extent output(const BenchOptions& options) const;
+};
+
+/// How many of the elements in this rank's output are not what the operation gives.
+uint64_t count_wrong(const std::byte* result, const BenchOptions& options, const Place& place,
+                     uint32_t round);
 
 }  // namespace rondo::bench

@@ -34,7 +34,9 @@ Result<Buffer> Buffer::make(const std::string& memory, size_t bytes) {
 
 Result<Bench> Bench::make(Communicator& communicator, const BenchOptions& options) {
   const auto sizes = options.sizes();
-  const uint64_t most = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  // The last rank of an all_to_all_v gets up to twice what it sends.
+  const uint64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  const uint64_t most = options.operation == Operation::all_to_all_v ? 2 * largest : largest;
   auto input = Buffer::make(options.memory, most + 1), output = Buffer::make(options.memory, most + 1);
   for (const auto* buffer : {&input, &output})
     if (!*buffer) return buffer->error();
@@ -46,25 +48,52 @@ Bench::Bench(Communicator& communicator, const BenchOptions& options, Buffer inp
       options_(options),
       input_(std::move(input)),
       output_(std::move(output)),
-      inject_(options.inject_wrong && communicator.rank() == 0) {}
+      inject_(options.inject_wrong &&
+              communicator.rank() == (is_rooted(options.operation) ? options.root : 0)) {}
 
-// Where the operation's two buffers lie: each is the whole vector or this rank's shard of it, and in place
-// the shard lies at its place in the whole.
+// Both buffers count from the same origin in place: one that is a part lies at its place in the whole.
+std::byte* Bench::input() {
+  if (!in_place_) return input_.data();
+  return output_.data() + place_.input(options_).first * size_of(options_.type);
+}
+
+std::byte* Bench::output() {
+  return output_.data() + (in_place_ ? place_.output(options_).first * size_of(options_.type) : 0);
+}
+
 Result<void> Bench::once() {
   const auto& o = options_;
-  const uint64_t shift = communicator_.shard(count_).first * size_of(o.type);
+  Communicator& comm = communicator_;
+  const uint64_t count = place_.count, each = count / place_.world;
+  const Rank next = (place_.rank + 1) % place_.world,
+             previous = (place_.rank + place_.world - 1) % place_.world;
   switch (o.operation) {
     case Operation::all_reduce:
-      return communicator_.all_reduce(whole(), output_.data(), count_, o.type, o.reduction);
+      return comm.all_reduce(input(), output(), count, o.type, o.reduction);
     case Operation::reduce_scatter:
-      return communicator_.reduce_scatter(whole(), output_.data() + (in_place_ ? shift : 0), count_, o.type,
-                                          o.reduction);
+      return comm.reduce_scatter(input(), output(), count, o.type, o.reduction);
+    case Operation::reduce_scatter_v:
+      return comm.reduce_scatter_v(input(), output(), parts_, o.type, o.reduction);
+    case Operation::reduce:
+      return comm.reduce(input(), output(), count, o.type, o.reduction, o.root);
     case Operation::all_gather:
-      return communicator_.all_gather(whole() + (in_place_ ? shift : 0), output_.data(), count_, o.type);
+      return comm.all_gather(input(), output(), count, o.type);
+    case Operation::all_gather_v:
+      return comm.all_gather_v(input(), output(), parts_, o.type);
     case Operation::broadcast:
-      return communicator_.broadcast(output_.data(), count_, o.type, o.root);
+      return comm.broadcast(output(), count, o.type, o.root);
+    case Operation::gather:
+      return comm.gather(input(), output(), each, o.type, o.root);
+    case Operation::scatter:
+      return comm.scatter(input(), output(), each, o.type, o.root);
+    case Operation::all_to_all:
+      return comm.all_to_all(input(), output(), each, o.type);
+    case Operation::all_to_all_v:
+      return comm.all_to_all_v(input(), parts_, output(), received_, o.type);
+    case Operation::send_recv:
+      return comm.send_recv(input(), count, next, output(), count, previous, o.type);
     case Operation::barrier:
-      return communicator_.barrier();
+      return comm.barrier();
   }
   return {};
 }
@@ -72,28 +101,33 @@ Result<void> Bench::once() {
 // Runs once on known data; returns how many elements are wrong on all ranks.
 Result<uint64_t> Bench::checked(uint32_t round) {
   const auto& o = options_;
-  const Extent all{0, count_}, own = communicator_.shard(count_);
-  const bool shard_in = o.operation == Operation::all_gather,
-             shard_out = o.operation == Operation::reduce_scatter;
-  const uint64_t shift = own.first * size_of(o.type);
-  std::byte* source = o.operation == Operation::broadcast ? output_.data() : whole();
-  fill(source + (shard_in && in_place_ ? shift : 0), shard_in ? own : all, o.type, o.reduction,
-       communicator_.rank(), round);
+  std::byte* source = o.operation == Operation::broadcast ? output() : input();
+  fill(source, place_.input(o), o.type, o.reduction, place_.rank, round);
   const uint64_t before = communicator_.counters().payload_bytes_sent;
   if (auto outcome = once(); !outcome) return outcome.error();
   payload_ = communicator_.counters().payload_bytes_sent - before;
   algorithm_ = communicator_.last_algorithm();
-  std::byte* result = output_.data() + (shard_out && in_place_ ? shift : 0);
-  const Extent& extent = shard_out ? own : all;
-  if (inject_ && extent.count > 0) {
-    result[0] ^= std::byte{1};
+  if (inject_ && place_.output(o).count > 0) {
+    output()[0] ^= std::byte{1};
     inject_ = false;
   }
-  int64_t sums[] = {int64_t(count_wrong(result, extent, o, count_, communicator_.world(), round)),
-                    int64_t(payload_)};
+  int64_t sums[] = {int64_t(count_wrong(output(), o, place_, round)), int64_t(payload_)};
   if (auto outcome = communicator_.all_reduce(std::span(sums)); !outcome) return outcome.error();
   payload_ = uint64_t(sums[1]);
   return uint64_t(sums[0]);
+}
+
+// The vector of so many bytes, or as much of it as can be cut into equal parts where that must be.
+void Bench::set_size(uint64_t bytes, bool in_place) {
+  const auto& o = options_;
+  in_place_ = in_place;
+  place_ = {bytes / size_of(o.type), communicator_.rank(), communicator_.world()};
+  const bool even = o.operation == Operation::gather || o.operation == Operation::scatter ||
+                    o.operation == Operation::all_to_all;
+  if (even) place_.count -= place_.count % place_.world;
+  parts_.clear();
+  for (Rank rank = 0; rank < place_.world; rank++) parts_.push_back(place_.part(o, rank).count);
+  received_.assign(place_.world, parts_[place_.rank]);
 }
 
 // Rank 0's choice, from what the warm-up showed.
@@ -121,8 +155,8 @@ Result<uint64_t> Bench::iterations() {
 
 Result<std::vector<double>> Bench::timed() {
   // Zeros: in place, anything else would grow.
-  std::memset(input_.data(), 0, count_ * size_of(options_.type));
-  std::memset(output_.data(), 0, count_ * size_of(options_.type));
+  std::memset(input_.data(), 0, place_.count * size_of(options_.type));
+  std::memset(output_.data(), 0, place_.count * size_of(options_.type));
   auto runs = iterations();
   if (!runs) return runs.error();
   std::vector<double> times(*runs);
@@ -141,9 +175,7 @@ Result<std::vector<double>> Bench::timed() {
 }
 
 Result<Row> Bench::point(uint64_t bytes, bool in_place) {
-  const uint64_t width = size_of(options_.type);
-  count_ = bytes / width;
-  in_place_ = in_place;
+  set_size(bytes, in_place);
   auto wrong_before = checked(1);
   if (!wrong_before) return wrong_before.error();
   const uint64_t payload = payload_;
@@ -153,8 +185,8 @@ Result<Row> Bench::point(uint64_t bytes, bool in_place) {
   if (!wrong_after) return wrong_after.error();
   const size_t n = times->size();
   const auto at = [&](size_t i) { return (*times)[i]; };
-  return Row{.bytes = count_ * width,
-             .count = count_,
+  return Row{.bytes = place_.count * size_of(options_.type),
+             .count = place_.count,
              .algorithm = algorithm_,
              .in_place = in_place,
              .iterations = n,

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "cli/bench/options.hpp"
+#include "cli/bench/data.hpp"
 
 namespace rondo::bench {
 
@@ -44,12 +44,16 @@ class Bench {
   Result<uint64_t> checked(uint32_t round);
   Result<std::vector<double>> timed();
   Result<uint64_t> iterations();
-  std::byte* whole() { return in_place_ ? output_.data() : input_.data(); }
+  void set_size(uint64_t bytes, bool in_place);
+  std::byte* input();
+  std::byte* output();
 
   Communicator& communicator_;
   const BenchOptions& options_;
   Buffer input_, output_;
-  uint64_t count_ = 0, payload_ = 0;
+  Place place_{};
+  std::vector<size_t> parts_, received_;  // of uneven operations
+  uint64_t payload_ = 0;
   std::string_view algorithm_;
   bool in_place_ = false;
   bool inject_;

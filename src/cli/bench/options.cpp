@@ -10,8 +10,16 @@ namespace {
 
 const std::map<std::string, Operation> operations{{"all_reduce", Operation::all_reduce},
                                                   {"reduce_scatter", Operation::reduce_scatter},
+                                                  {"reduce_scatter_v", Operation::reduce_scatter_v},
+                                                  {"reduce", Operation::reduce},
                                                   {"all_gather", Operation::all_gather},
+                                                  {"all_gather_v", Operation::all_gather_v},
                                                   {"broadcast", Operation::broadcast},
+                                                  {"gather", Operation::gather},
+                                                  {"scatter", Operation::scatter},
+                                                  {"all_to_all", Operation::all_to_all},
+                                                  {"all_to_all_v", Operation::all_to_all_v},
+                                                  {"send_recv", Operation::send_recv},
                                                   {"barrier", Operation::barrier}};
 const std::map<std::string, Placement> placements{
     {"only", Placement::in_place}, {"no", Placement::out_of_place}, {"both", Placement::both}};
@@ -71,7 +79,20 @@ CLI::Option* add_size(CLI::App& app, const std::string& flags, uint64_t& target,
 }  // namespace
 
 bool reduces(Operation operation) {
-  return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+  return operation == Operation::all_reduce || operation == Operation::reduce_scatter ||
+         operation == Operation::reduce_scatter_v || operation == Operation::reduce;
+}
+
+bool is_rooted(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::reduce ||
+         operation == Operation::gather || operation == Operation::scatter;
+}
+
+std::optional<Placement> only_placement(Operation operation) {
+  if (operation == Operation::broadcast || operation == Operation::barrier) return Placement::in_place;
+  const bool exchanges = operation == Operation::all_to_all || operation == Operation::all_to_all_v ||
+                         operation == Operation::send_recv;
+  return exchanges ? std::optional(Placement::out_of_place) : std::nullopt;
 }
 
 double bus_factor(Operation operation, uint32_t world) {
@@ -80,9 +101,17 @@ double bus_factor(Operation operation, uint32_t world) {
     case Operation::all_reduce:
       return 2 * (n - 1) / n;
     case Operation::reduce_scatter:
+    case Operation::reduce_scatter_v:
     case Operation::all_gather:
+    case Operation::all_gather_v:
+    case Operation::gather:
+    case Operation::scatter:
+    case Operation::all_to_all:
+    case Operation::all_to_all_v:
       return (n - 1) / n;
     case Operation::broadcast:
+    case Operation::reduce:
+    case Operation::send_recv:
       return 1;
     case Operation::barrier:
       return 0;
@@ -109,7 +138,8 @@ std::string BenchOptions::operation_name() const {
 
 void add_options(CLI::App& app, BenchOptions& o) {
   add_choice(app, "operation", o.operation, operations,
-             "all_reduce, reduce_scatter, all_gather, broadcast or barrier")
+             "all_reduce, reduce_scatter(_v), reduce, all_gather(_v), broadcast, gather, scatter, "
+             "all_to_all(_v), send_recv or barrier")
       ->required()
       ->option_text("OPERATION");
   app.add_option("-n,--ranks", o.ranks, "ranks to start here, unless a launcher already has")
@@ -122,7 +152,7 @@ void add_options(CLI::App& app, BenchOptions& o) {
       ->capture_default_str();
   add_choice(app, "--type", o.type, by_name(all_data_types), "element type (f32)");
   add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
-  app.add_option("--root", o.root, "root of a broadcast")->capture_default_str();
+  app.add_option("--root", o.root, "root of a broadcast, reduce, gather or scatter")->capture_default_str();
   app.add_option("--transport", o.transport, "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
       ->check(CLI::IsMember(words(transport_names)));
   app.add_option(

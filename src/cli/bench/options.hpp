@@ -10,7 +10,23 @@
 
 namespace rondo::bench {
 
-enum class Operation : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+/// Of the uneven ones (..._v) rank r has the r + 1st of 1 + 2 + .. + N shares. A send_recv goes around the ring
+/// of ranks.
+enum class Operation : uint8_t {
+  all_reduce,
+  reduce_scatter,
+  reduce_scatter_v,
+  reduce,
+  all_gather,
+  all_gather_v,
+  broadcast,
+  gather,
+  scatter,
+  all_to_all,
+  all_to_all_v,
+  send_recv,
+  barrier,
+};
 enum class Placement : uint8_t { out_of_place, in_place, both };
 
 struct BenchOptions {
@@ -33,6 +49,9 @@ struct BenchOptions {
 };
 
 bool reduces(Operation operation);
+bool is_rooted(Operation operation);
+/// Of an operation with one buffer, or one that is never in place.
+std::optional<Placement> only_placement(Operation operation);
 /// Bus bandwidth over algorithm bandwidth, as nccl-tests defines it (doc/PERFORMANCE.md there).
 double bus_factor(Operation operation, uint32_t world);
 /// Adds the arguments to `app`; a bad value is a CLI error that lists what is allowed.

@@ -36,9 +36,10 @@ void print_head(const BenchOptions& o, uint32_t world, std::string_view transpor
   fmt::print("# rondo {}: {} on {} ranks over {}, {} memory, {}\n", RONDO_VERSION, o.operation_name(), world,
              transport, o.memory, cpu_name());
   fmt::print(
-      "# size    bytes of the whole vector: every rank's data of an all_reduce or broadcast, the input of "
-      "a\n");
-  fmt::print("#         reduce_scatter, the output of an all_gather\n");
+      "# size    bytes of the whole vector: all of a rank's data in all_reduce, reduce, broadcast and "
+      "send_recv, the\n");
+  fmt::print(
+      "#         larger buffer of reduce_scatter, all_gather, gather and scatter, either of an all_to_all\n");
   fmt::print("# time    us of one operation: the slowest rank's, then the median over iterations\n");
   fmt::print("# algbw   size / time in GB/s (1e9);  busbw: algbw * {:.4g}, comparable between world sizes\n",
              bus_factor(o.operation, world));
@@ -55,7 +56,7 @@ void print_head(const BenchOptions& o, uint32_t world, std::string_view transpor
 
 void print_row(const BenchOptions& o, uint32_t world, const Row* out_of_place, const Row* in_place) {
   const Row& any = in_place != nullptr ? *in_place : *out_of_place;
-  const std::string root = o.operation == Operation::broadcast ? std::to_string(o.root) : "-";
+  const std::string root = is_rooted(o.operation) ? std::to_string(o.root) : "-";
   fmt::print("{:>12} {:>12} {:>5} {:>6} {:>5} {:>13} | {} | {}\n", any.bytes, any.count, name_of(o.type),
              reduces(o.operation) ? name_of(o.reduction) : "-", root, any.algorithm,
              columns(o, world, out_of_place), columns(o, world, in_place));

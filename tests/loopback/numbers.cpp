@@ -1,0 +1,250 @@
+// What docs/numerics.md promises, through the public face, with every algorithm on every transport.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "ranks.hpp"
+#include "schedule/catalogue.hpp"
+
+using namespace rondo;
+using namespace rondo::test;
+using schedule::Algorithm;
+
+namespace {
+
+// Runs body(communicator) once for each algorithm that the operation has, on every transport.
+void with_every_algorithm(uint32_t world, schedule::Operation operation,
+                          const std::function<void(Communicator&, Algorithm)>& body) {
+  for (const schedule::Schedule& schedule : schedule::catalogue()) {
+    if (schedule.operation != operation) continue;
+    for (const char* transport : {"tcp", "shm"}) {
+      auto options = options_of_ranks(world);
+      for (Options& own : options) {
+        own.transport = transport;
+        own.algorithm = name_of(schedule.algorithm);
+      }
+      const std::string what = fmt::format("{} {}", name_of(schedule.algorithm), transport);
+      CAPTURE(what);
+      on_ranks(options, [&](Communicator& comm) { body(comm, schedule.algorithm); });
+    }
+  }
+}
+
+template <class T>
+T canonical_sum(const std::vector<T>& values, size_t first, size_t count) {
+  if (count == 1) return values[first];
+  const size_t left = std::bit_floor(count - 1);
+  return canonical_sum(values, first, left) + canonical_sum(values, first + left, count - left);
+}
+
+// Values whose sums depend on the order.
+float awkward(Rank rank, size_t i) {
+  const uint32_t hash = uint32_t((i + 1) * 2654435761u) ^ uint32_t((rank + 1) * 0x85ebca6bu);
+  return std::ldexp(float(int32_t(hash | 1)) / 3.f, int(hash >> 27) - 40);
+}
+
+template <class R>
+void refused(const R& result, const char* text) {
+  REQUIRE(!result.ok());
+  CHECK(result.error().code == ErrorCode::invalid_argument);
+  CHECK_MESSAGE(result.error().message.find(text) != std::string::npos, result.error().message);
+}
+
+// Rank r: weight r % 3 + 1, but rank 1 has no data.
+double weight_of(Rank rank) { return rank == 1 ? 0 : rank % 3 + 1; }
+template <class T>
+T weighted_element(Rank rank, size_t i) {
+  if (rank == 1) return T(std::numeric_limits<float>::quiet_NaN());
+  return T(float((rank + i) % 7));
+}
+template <class T>
+T weighted_average(uint32_t world, size_t i) {
+  using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  Accumulator sum = 0, weights = 0;
+  for (Rank rank = 0; rank < world; rank++) {
+    if (rank == 1) continue;
+    sum += Accumulator(weight_of(rank)) * Accumulator(float(weighted_element<T>(rank, i)));
+    weights += Accumulator(weight_of(rank));
+  }
+  return T(sum / weights);  // small integers: exact but for the quotient
+}
+
+template <class T>
+void check_weighted(Communicator& comm, size_t count) {
+  const Rank rank = comm.rank();
+  const uint32_t world = comm.world();
+  std::vector<T> input(count), output(count), part(comm.shard(count).count);
+  for (size_t i = 0; i < count; i++) input[i] = weighted_element<T>(rank, i);
+  const CallOptions weight{.timeout = {}, .weight = weight_of(rank)};
+  const auto wrong = [&](std::span<const T> got, size_t first) {
+    size_t n = 0;
+    for (size_t i = 0; i < got.size(); i++) {
+      const T expected = weighted_average<T>(world, first + i);
+      n += std::memcmp(&got[i], &expected, sizeof(T)) != 0;
+    }
+    return n;
+  };
+  CHECK(comm.all_reduce(std::span<const T>(input), std::span(output), Reduction::weighted_avg, weight).ok());
+  CHECK(wrong(output, 0) == 0);
+  CHECK(
+      comm.reduce_scatter(std::span<const T>(input), std::span(part), Reduction::weighted_avg, weight).ok());
+  CHECK(wrong(part, comm.shard(count).first) == 0);
+  auto work = comm.async_all_reduce(std::span(input), Reduction::weighted_avg, weight);
+  REQUIRE(work.ok());
+  CHECK(work->wait().ok());
+  CHECK(wrong(input, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("numbers: weighted averages take every rank by its weight, and nothing of those that have none") {
+  for (const uint32_t world : {1u, 2u, 3u, 8u}) {
+    with_every_algorithm(world, schedule::Operation::all_reduce, [&](Communicator& comm, Algorithm) {
+      for (const size_t count : {size_t(0), size_t(1), size_t(1023), size_t(40'001)})
+        check_weighted<float>(comm, count);
+      check_weighted<double>(comm, 100);
+      check_weighted<bfloat16>(comm, 100);
+      check_weighted<float16>(comm, 5000);
+    });
+  }
+}
+
+TEST_CASE("numbers: three tokens with a mean of 2 and one of 10 have a mean of 4") {
+  on_every_transport(2, [](Communicator& comm) {
+    const bool first = comm.rank() == 0;
+    float mean = first ? 2 : 10;
+    CHECK(comm.all_reduce(std::span(&mean, 1), Reduction::weighted_avg,
+                          {.timeout = {}, .weight = first ? 3. : 1.})
+              .ok());
+    CHECK(mean == 4.f);
+    CHECK(comm.all_reduce(std::span(&mean, 1), Reduction::weighted_avg, {.timeout = {}, .weight = 0}).ok());
+    CHECK(std::bit_cast<uint32_t>(mean) == 0);
+    int8_t byte = first ? 50 : 7;
+    CHECK(comm.all_reduce(std::span(&byte, 1), Reduction::premul_sum,
+                          {.timeout = {}, .weight = first ? 3. : -2.})
+              .ok());
+    CHECK(byte == int8_t(150 - 14 - 256));
+    double scaled = 3;
+    CHECK(comm.all_reduce(std::span(&scaled, 1), Reduction::premul_sum,
+                          {.timeout = {}, .weight = first ? 0.5 : 0.})
+              .ok());
+    CHECK(scaled == 1.5);
+    float root_only = first ? 1 : 5;
+    CHECK(comm.reduce(std::span(&root_only, 1), std::span(&root_only, 1), Reduction::weighted_avg, 1,
+                      {.timeout = {}, .weight = first ? 1. : 3.})
+              .ok());
+    CHECK(root_only == (first ? 1.f : 4.f));
+  });
+}
+
+TEST_CASE("numbers: reductions that a type does not have and weights that mean nothing are refused") {
+  on_every_transport(2, [](Communicator& comm) {
+    std::vector<float> floats(4);
+    std::vector<int32_t> integers(4);
+    refused(comm.all_reduce(std::span(floats), Reduction::bit_and), "no bit_and of f32");
+    refused(comm.all_reduce(std::span(integers), Reduction::weighted_avg), "no weighted_avg of i32");
+    refused(comm.all_reduce(std::span(floats), Reduction::weighted_avg, {.timeout = {}, .weight = -1}),
+            "negative");
+    refused(comm.all_reduce(std::span(floats), Reduction::premul_sum, {.timeout = {}, .weight = NAN}),
+            "finite");
+    refused(comm.all_reduce(std::span(integers), Reduction::premul_sum, {.timeout = {}, .weight = 0.5}),
+            "whole number");
+    CHECK(comm.counters().operations == 0);
+    integers = {0b1100, 0b1010, -1, 0};
+    if (comm.rank() == 1) integers = {0b1010, 0b1010, 5, 0};
+    std::vector<int32_t> out(4);
+    CHECK(comm.all_reduce(std::span<const int32_t>(integers), std::span(out), Reduction::bit_and).ok());
+    CHECK(out == std::vector<int32_t>{0b1000, 0b1010, 5, 0});
+    CHECK(comm.all_reduce(std::span<const int32_t>(integers), std::span(out), Reduction::bit_or).ok());
+    CHECK(out == std::vector<int32_t>{0b1110, 0b1010, -1, 0});
+    CHECK(comm.all_reduce(std::span<const int32_t>(integers), std::span(out), Reduction::bit_xor).ok());
+    CHECK(out == std::vector<int32_t>{0b0110, 0, -6, 0});
+  });
+}
+
+TEST_CASE(
+    "numbers: reproducible sums have the bits of the canonical tree, whatever the algorithm and the split") {
+  for (const uint32_t world : {2u, 3u, 4u, 7u, 8u}) {
+    const size_t count = 3001;
+    std::vector<float> expected(count), of_ranks(world);
+    for (size_t i = 0; i < count; i++) {
+      for (Rank rank = 0; rank < world; rank++) of_ranks[rank] = awkward(rank, i);
+      expected[i] = canonical_sum(of_ranks, 0, world);
+    }
+    with_every_algorithm(world, schedule::Operation::all_reduce, [&](Communicator& comm, Algorithm) {
+      const CallOptions reproducible{.timeout = {}, .weight = 1, .reproducible = true};
+      for (const size_t piece : {count, size_t(1000), size_t(17)}) {
+        std::vector<float> data(count), out(count);
+        for (size_t i = 0; i < count; i++) data[i] = awkward(comm.rank(), i);
+        for (size_t first = 0; first < count; first += piece) {
+          const size_t n = std::min(piece, count - first);
+          const std::span<float> from = std::span(data).subspan(first, n);
+          const bool in_place = piece == 1000;
+          const std::span<float> to = in_place ? from : std::span(out).subspan(first, n);
+          REQUIRE(comm.all_reduce(std::span<const float>(from), to, Reduction::sum, reproducible).ok());
+        }
+        CHECK(std::memcmp(piece == 1000 ? data.data() : out.data(), expected.data(), count * 4) == 0);
+      }
+    });
+  }
+}
+
+TEST_CASE("numbers: the option of a communicator, which a call may overrule") {
+  auto options = options_of_ranks(4);
+  for (Options& own : options) {
+    own.algorithm = "ring";
+    own.transport = "tcp";
+  }
+  options[0].reproducible = true;  // rank 0's counts
+  on_ranks(options, [](Communicator& comm) {
+    const float values[] = {1e8f, 1, -1e8f, 1};
+    std::vector<float> data(4, values[comm.rank()]), in_ring = data;
+    CHECK(comm.all_reduce(std::span(data)).ok());
+    CHECK(data == std::vector<float>(4, 0.f));
+    CHECK(comm.last_algorithm() != "ring");
+    CHECK(comm.all_reduce(std::span(in_ring), Reduction::sum,
+                          {.timeout = {}, .weight = 1, .reproducible = false})
+              .ok());
+    CHECK(comm.last_algorithm() == "ring");
+    CHECK(in_ring != std::vector<float>(4, 0.f));  // each element in an order of its own
+  });
+}
+
+TEST_CASE("numbers: known values, with every algorithm") {
+  with_every_algorithm(8, schedule::Operation::all_reduce, [](Communicator& comm, Algorithm) {
+    const Rank rank = comm.rank();
+    std::vector<bfloat16> small(19, bfloat16(rank == 0 ? 256.f : 1.f));
+    CHECK(comm.all_reduce(std::span(small)).ok());
+    for (const bfloat16 value : small) CHECK(float(value) == 264.f);
+    std::vector<float16> half(19, float16(rank == 0 ? 2048.f : 1.f));
+    CHECK(comm.all_reduce(std::span(half)).ok());
+    for (const float16 value : half) CHECK(float(value) == 2056.f);
+  });
+  with_every_algorithm(2, schedule::Operation::all_reduce, [](Communicator& comm, Algorithm) {
+    std::vector<float16> large(5, float16(40000.f));
+    CHECK(comm.all_reduce(std::span(large), Reduction::avg).ok());
+    for (const float16 value : large) CHECK(float(value) == 40000.f);
+    std::vector<int8_t> bytes(5, comm.rank() == 0 ? 120 : 100);
+    CHECK(comm.all_reduce(std::span(bytes)).ok());
+    CHECK(bytes == std::vector<int8_t>(5, -36));
+  });
+}
+
+TEST_CASE("numbers: a NaN anywhere is everybody's minimum, wherever it is") {
+  with_every_algorithm(4, schedule::Operation::all_reduce, [](Communicator& comm, Algorithm) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> values{1, nan, 3, 4};
+    for (Rank at = 0; at < 4; at++) {
+      std::vector<float> data(6, values[(comm.rank() + at) % 4]);
+      CHECK(comm.all_reduce(std::span(data), Reduction::min).ok());
+      for (const float value : data) CHECK(std::bit_cast<uint32_t>(value) == 0x7fc00000);
+      std::vector<float> none(6, comm.rank() == at ? 9.f : values[comm.rank() == 1 ? 0 : comm.rank()]);
+      CHECK(comm.all_reduce(std::span(none), Reduction::max).ok());
+      CHECK(none == std::vector<float>(6, 9));
+    }
+  });
+}

@@ -1,0 +1,407 @@
+// Random sequences of operations on several communicators, checked element by element against a model that
+// needs no other process: every rank makes the same program from the seed, and knows everybody's data.
+//
+//   rondo run -n N -- random_programs SEED FIRST COUNT
+//
+// Prints the seed and the sequence that goes wrong, and exits 1.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <random>
+
+#include "../loopback/reference.hpp"
+#include "rondo/communicator.hpp"
+
+using namespace rondo;
+using test::Guarded;
+
+namespace {
+
+// The same numbers on every rank; <random>'s distributions may differ between libraries.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : engine_(seed) {}
+  uint64_t below(uint64_t n) { return engine_() % n; }
+  bool one_in(uint64_t n) { return below(n) == 0; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// An operation that has been started: what it ends with, and then the number of wrong elements.
+struct Started {
+  std::string what;
+  std::function<Result<void>()> wait;
+  std::function<uint64_t()> wrong;
+};
+
+size_t any_count(Dice& dice, uint32_t world) {
+  const size_t counts[] = {0, 1, world - 1, world, world + 1, 1023};
+  if (dice.one_in(20)) return 70'000 + dice.below(1000);
+  return dice.one_in(2) ? counts[dice.below(6)] : dice.below(3000);
+}
+
+template <class T>
+Reduction any_reduction(Dice& dice) {
+  while (true) {
+    const Reduction reduction = all_reductions[dice.below(all_reductions.size())];
+    if (is_defined(data_type_of<T>, reduction)) return reduction;
+  }
+}
+
+// Element i of a rank's data in this operation; weighted ones have the numbers of a sum.
+template <class T>
+struct Model {
+  Reduction reduction;
+  uint64_t salt;
+  uint32_t world;
+
+  Reduction kind() const { return is_weighted(reduction) ? Reduction::sum : reduction; }
+  static double weight(Rank rank) { return double((rank * 5 + 2) % 4); }  // 2 3 0 1 2 ...
+  T at(Rank rank, uint64_t i) const { return test::element<T>(rank, i + salt, kind()); }
+  T reduced(uint64_t i) const {
+    if (!is_weighted(reduction)) return test::reduced<T>(world, i + salt, reduction);
+    test::Exact<T> sum{}, weights{};
+    for (Rank rank = 0; rank < world; rank++) {
+      sum += test::Exact<T>(weight(rank)) * test::exact(at(rank, i));
+      weights += test::Exact<T>(weight(rank));
+    }
+    if (reduction == Reduction::premul_sum) return test::rounded<T>(sum);
+    if constexpr (std::is_same_v<T, double>)
+      return sum / weights;
+    else
+      return weights == 0 ? T(0) : T(float(sum) / float(weights));
+  }
+};
+
+// One rank's buffers of an operation: `in` elements of the whole vector from in_first on are its input.
+template <class T>
+struct Buffers {
+  Buffers(Dice& dice, size_t in, size_t out)
+      : input(in, dice.below(4)), output(out, dice.below(4)), in_count(in), out_count(out) {}
+  Guarded<T> input, output;
+  size_t in_count, out_count;
+
+  uint64_t wrong(const std::function<T(size_t)>& expected, const std::function<T(size_t)>& given) {
+    uint64_t n = !input.intact() + !output.intact();
+    for (size_t i = 0; i < out_count; i++) {
+      const T got = output.get(i), right = expected(i);
+      n += std::memcmp(&got, &right, sizeof(T)) != 0;
+    }
+    for (size_t i = 0; i < in_count; i++) {
+      const T got = input.get(i), right = given(i);
+      n += std::memcmp(&got, &right, sizeof(T)) != 0;
+    }
+    return n;
+  }
+};
+
+template <class T>
+class Program {
+ public:
+  Program(Communicator& comm, Dice& dice)
+      : comm_(comm), dice_(dice), world_(comm.world()), rank_(comm.rank()) {
+    model_ = {any_reduction<T>(dice), dice.below(1'000'000), world_};
+    count_ = any_count(dice, world_);
+    root_ = Rank(dice.below(world_));
+    options_.weight = Model<T>::weight(rank_);
+    if (dice.one_in(3)) options_.reproducible = true;
+    async_ = dice.one_in(2);
+  }
+
+  Started start() {
+    switch (dice_.below(10)) {
+      case 0:
+        return all_reduce();
+      case 1:
+        return reduce_scatter();
+      case 2:
+        return reduce();
+      case 3:
+        return all_gather();
+      case 4:
+        return broadcast();
+      case 5:
+        return gather();
+      case 6:
+        return scatter();
+      case 7:
+        return all_to_all();
+      case 8:
+        return send_recv();
+      default:
+        return group();
+    }
+  }
+
+ private:
+  static constexpr DataType type = data_type_of<T>;
+  using Maps = std::function<T(size_t)>;
+
+  // `call(false)` runs it, `call(true)` starts it.
+  template <class Run, class Submit>
+  Started started(const char* name, std::shared_ptr<Buffers<T>> buffers, const Maps& given,
+                  const Maps& expected, const Run& run, const Submit& submit) {
+    for (size_t i = 0; i < buffers->in_count; i++) buffers->input.set(i, given(i));
+    Started result{fmt::format("{} of {} {}, {}, root {}, world {}{}", name, count_, name_of(type),
+                               name_of(model_.reduction), root_, world_, async_ ? ", async" : ""),
+                   nullptr, [=] { return buffers->wrong(expected, given); }};
+    if (async_) {
+      auto work = std::make_shared<Result<Work>>(submit());
+      result.wait = [work] { return *work ? (*work)->wait() : Result<void>(work->error()); };
+    } else {
+      result.wait = [outcome = run()] { return outcome; };
+    }
+    return result;
+  }
+  std::shared_ptr<Buffers<T>> buffers(size_t in, size_t out) {
+    return std::make_shared<Buffers<T>>(dice_, in, out);
+  }
+
+  Started all_reduce() {
+    const auto b = buffers(count_, count_);
+    const auto model = model_;
+    const auto r = model.reduction;
+    return started(
+        "all_reduce", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.reduced(i); },
+        [&] { return comm_.all_reduce(b->input.data(), b->output.data(), count_, type, r, options_); },
+        [&] { return comm_.async_all_reduce(b->input.data(), b->output.data(), count_, type, r, options_); });
+  }
+  Started reduce_scatter() {
+    const auto counts = parts();
+    const size_t first = first_of(counts), total = sum(counts);
+    const auto b = buffers(total, counts[rank_]);
+    const auto model = model_;
+    const auto r = model.reduction;
+    return started(
+        "reduce_scatter_v", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.reduced(first + i); },
+        [&] { return comm_.reduce_scatter_v(b->input.data(), b->output.data(), counts, type, r, options_); },
+        [&] {
+          return comm_.async_reduce_scatter_v(b->input.data(), b->output.data(), counts, type, r, options_);
+        });
+  }
+  Started reduce() {
+    const auto b = buffers(count_, rank_ == root_ ? count_ : 0);
+    const auto model = model_;
+    const auto r = model.reduction;
+    return started(
+        "reduce", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.reduced(i); },
+        [&] { return comm_.reduce(b->input.data(), b->output.data(), count_, type, r, root_, options_); },
+        [&] {
+          return comm_.async_reduce(b->input.data(), b->output.data(), count_, type, r, root_, options_);
+        });
+  }
+  Started all_gather() {
+    const auto counts = parts();
+    const auto b = buffers(counts[rank_], sum(counts));
+    const auto model = model_;
+    return started(
+        "all_gather_v", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) {
+          Rank owner = 0;
+          while (i >= counts[owner]) i -= counts[owner++];
+          return model.at(owner, i);
+        },
+        [&] { return comm_.all_gather_v(b->input.data(), b->output.data(), counts, type, options_); },
+        [&] { return comm_.async_all_gather_v(b->input.data(), b->output.data(), counts, type, options_); });
+  }
+  Started broadcast() {
+    const auto b = buffers(0, count_);
+    const auto model = model_;
+    for (size_t i = 0; i < count_ && rank_ == root_; i++) b->output.set(i, model.at(root_, i));
+    return started(
+        "broadcast", b, [](size_t) { return T(); }, [=, root = root_](size_t i) { return model.at(root, i); },
+        [&] { return comm_.broadcast(b->output.data(), count_, type, root_, options_); },
+        [&] { return comm_.async_broadcast(b->output.data(), count_, type, root_, options_); });
+  }
+  Started gather() {
+    const size_t each = count_;
+    const auto b = buffers(each, rank_ == root_ ? each * world_ : 0);
+    const auto model = model_;
+    return started(
+        "gather", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.at(Rank(i / each), i % each); },
+        [&] { return comm_.gather(b->input.data(), b->output.data(), each, type, root_, options_); },
+        [&] { return comm_.async_gather(b->input.data(), b->output.data(), each, type, root_, options_); });
+  }
+  Started scatter() {
+    const size_t each = count_;
+    const auto b = buffers(rank_ == root_ ? each * world_ : 0, each);
+    const auto model = model_;
+    return started(
+        "scatter", b, [=, root = root_](size_t i) { return model.at(root, i); },
+        [=, root = root_, rank = rank_](size_t i) { return model.at(root, rank * each + i); },
+        [&] { return comm_.scatter(b->input.data(), b->output.data(), each, type, root_, options_); },
+        [&] { return comm_.async_scatter(b->input.data(), b->output.data(), each, type, root_, options_); });
+  }
+  Started all_to_all() {
+    const uint64_t salt = dice_.below(97);
+    const auto between = [=](Rank from, Rank to) { return size_t((from * 31 + to * 17 + salt) % 53 * 7); };
+    std::vector<size_t> to_each, from_each, firsts;
+    for (Rank r = 0; r < world_; r++) {
+      to_each.push_back(between(rank_, r));
+      from_each.push_back(between(r, rank_));
+      size_t first = 0;
+      for (Rank s = 0; s < rank_; s++) first += between(r, s);
+      firsts.push_back(first);
+    }
+    const auto b = buffers(sum(to_each), sum(from_each));
+    const auto model = model_;
+    return started(
+        "all_to_all_v", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) {
+          Rank from = 0;
+          while (i >= from_each[from]) i -= from_each[from++];
+          return model.at(from, firsts[from] + i);
+        },
+        [&] {
+          return comm_.all_to_all_v(b->input.data(), to_each, b->output.data(), from_each, type, options_);
+        },
+        [&] {
+          return comm_.async_all_to_all_v(b->input.data(), to_each, b->output.data(), from_each, type,
+                                          options_);
+        });
+  }
+  Started send_recv() {
+    const Rank shift = Rank(dice_.below(world_)), to = (rank_ + shift) % world_,
+               from = (rank_ + world_ - shift) % world_;
+    const auto length = [count = count_](Rank rank) { return count + rank; };
+    const auto b = buffers(length(rank_), length(from));
+    const auto model = model_;
+    return started(
+        "send_recv", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.at(from, i); },
+        [&] {
+          return comm_.send_recv(b->input.data(), b->in_count, to, b->output.data(), b->out_count, from, type,
+                                 options_);
+        },
+        [&] {
+          return comm_.async_send_recv(b->input.data(), b->in_count, to, b->output.data(), b->out_count, from,
+                                       type, options_);
+        });
+  }
+  Started group() {
+    const auto b = buffers(count_, count_);
+    const auto model = model_;
+    const auto r = model.reduction;
+    std::vector<Tensor> tensors;
+    for (size_t first = 0; first < count_;) {
+      const size_t n = std::min<size_t>(count_ - first, 1 + dice_.below(400));
+      tensors.push_back({b->input.data() + first * sizeof(T), b->output.data() + first * sizeof(T), n});
+      first += n;
+    }
+    return started(
+        "group", b, [=, rank = rank_](size_t i) { return model.at(rank, i); },
+        [=](size_t i) { return model.reduced(i); },
+        [&] { return comm_.all_reduce_group(tensors, type, r, options_); },
+        [&] { return comm_.async_all_reduce_group(tensors, type, r, options_); });
+  }
+
+  std::vector<size_t> parts() {
+    std::vector<size_t> counts(world_);
+    for (size_t& count : counts) count = dice_.one_in(4) ? 0 : dice_.below(1 + count_ / world_ * 2);
+    return counts;
+  }
+  static size_t sum(const std::vector<size_t>& counts) {
+    size_t total = 0;
+    for (const size_t count : counts) total += count;
+    return total;
+  }
+  size_t first_of(const std::vector<size_t>& counts) const {
+    return sum({counts.begin(), counts.begin() + rank_});
+  }
+
+  Communicator& comm_;
+  Dice& dice_;
+  uint32_t world_;
+  Rank rank_;
+  Model<T> model_{};
+  size_t count_;
+  Rank root_;
+  CallOptions options_;
+  bool async_;
+};
+
+Started start_any(Communicator& comm, Dice& dice) {
+  const auto with = [&]<class T>(T) { return Program<T>(comm, dice).start(); };
+  switch (all_data_types[dice.below(all_data_types.size())]) {
+    case DataType::f64:
+      return with(double());
+    case DataType::f32:
+      return with(float());
+    case DataType::f16:
+      return with(float16());
+    case DataType::bf16:
+      return with(bfloat16());
+    case DataType::f8e4m3:
+      return with(float8_e4m3());
+    case DataType::f8e5m2:
+      return with(float8_e5m2());
+    case DataType::i8:
+      return with(int8_t());
+    case DataType::u8:
+      return with(uint8_t());
+    case DataType::i16:
+      return with(int16_t());
+    case DataType::u16:
+      return with(uint16_t());
+    case DataType::i32:
+      return with(int32_t());
+    case DataType::u32:
+      return with(uint32_t());
+    case DataType::i64:
+      return with(int64_t());
+    case DataType::u64:
+      return with(uint64_t());
+  }
+  std::abort();
+}
+
+// One sequence; what went wrong, or nothing.
+std::string run_sequence(std::vector<Communicator*>& comms, uint64_t seed) {
+  Dice common(seed);
+  std::vector<Started> started;
+  const uint64_t operations = 1 + common.below(6);
+  for (uint64_t k = 0; k < operations; k++) {
+    // The ranks of different parts of a split draw the same numbers, but from then on each its own way.
+    const size_t which = common.below(comms.size());
+    Dice dice(common.below(UINT64_MAX));
+    started.push_back(start_any(*comms[which], dice));
+  }
+  while (!started.empty()) {
+    const size_t at = common.below(started.size());
+    if (const auto outcome = started[at].wait(); !outcome)
+      return started[at].what + ": " + outcome.error().message;
+    if (const uint64_t wrong = started[at].wrong())
+      return fmt::format("{}: {} wrong", started[at].what, wrong);
+    started.erase(started.begin() + ptrdiff_t(at));
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const uint64_t seed = std::strtoull(arguments[1], nullptr, 10),
+                 first = std::strtoull(arguments[2], nullptr, 10),
+                 count = std::strtoull(arguments[3], nullptr, 10);
+  auto comm = Communicator::from_environment();
+  if (!comm) return fmt::print("{}\n", comm.error().message), 1;
+  auto twin = comm->duplicate();
+  auto half = comm->split(comm->rank() % 2);
+  if (!twin || !half) return fmt::print("no communicators\n"), 1;
+  std::vector<Communicator*> comms{&*comm, &*twin, &**half};
+  for (uint64_t k = first; k < first + count; k++) {
+    const std::string wrong = run_sequence(comms, seed * 1'000'003 + k);
+    if (wrong.empty()) continue;
+    fmt::print("seed {} sequence {}: rank {}: {}\n", seed, k, comm->rank(), wrong);
+    return 1;
+  }
+  if (comm->rank() == 0) fmt::print("seed {}: sequences {} to {} right\n", seed, first, first + count - 1);
+  return 0;
+}
