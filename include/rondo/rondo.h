@@ -109,12 +109,13 @@ typedef struct rondo_options {
 /* Of one call; a pointer to it may be NULL. */
 typedef struct rondo_call_options {
   uint32_t size;
-  int32_t reproducible; /* 0, 1, or -1: as the communicator is */
-  int64_t timeout_ms;   /* 0: the communicator's */
-  double weight;        /* this rank's, in RONDO_PREMUL_SUM and RONDO_WEIGHTED_AVG; 1 */
+  int32_t reproducible;  /* 0, 1, or -1: as the communicator is */
+  int64_t timeout_ms;    /* 0: the communicator's */
+  double weight;         /* this rank's, in RONDO_PREMUL_SUM and RONDO_WEIGHTED_AVG; 1 */
+  const char* algorithm; /* what to run, as "ring"; the same on every rank. NULL: what is quickest */
 } rondo_call_options;
 /* clang-format off */
-#define RONDO_CALL_OPTIONS_INIT { (uint32_t)sizeof(rondo_call_options), -1, 0, 1.0 }
+#define RONDO_CALL_OPTIONS_INIT { (uint32_t)sizeof(rondo_call_options), -1, 0, 1.0, NULL }
 /* clang-format on */
 
 /* What this rank has sent in all operations that have ended. */

@@ -42,7 +42,7 @@ static_assert(matches(Reduction::sum, RONDO_SUM) && matches(Reduction::prod, RON
 static_assert(all_data_types.size() == RONDO_U64 + 1 && all_reductions.size() == RONDO_WEIGHTED_AVG + 1);
 
 // Programs that were compiled with this header rely on these.
-static_assert(sizeof(rondo_call_options) == 24 && sizeof(rondo_options) == 104 &&
+static_assert(sizeof(rondo_call_options) == 32 && sizeof(rondo_options) == 104 &&
               sizeof(rondo_counters) == 32);
 }  // namespace
 
@@ -80,6 +80,7 @@ Result<CallOptions> call_options(const char* function, const rondo_call_options*
   if (given->timeout_ms > 0) options.timeout = std::chrono::milliseconds(given->timeout_ms);
   if (given->reproducible >= 0) options.reproducible = given->reproducible == 1;
   options.weight = given->weight;
+  if (given->algorithm != nullptr) options.algorithm = given->algorithm;
   return options;
 }
 

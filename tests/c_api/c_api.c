@@ -81,6 +81,15 @@ static void check_call_options(rondo_comm* comm) {
   options.weight = rank + 1;
   CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_PREMUL_SUM, &options) == RONDO_OK);
   CHECK(scaled == 30);
+  options.algorithm = "ring";
+  CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_MAX, &options) == RONDO_OK);
+  CHECK(scaled == 30 && strcmp(rondo_comm_last_algorithm(comm), "ring") == 0);
+  options.algorithm = "direct";
+  CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_MAX, &options) == RONDO_OK);
+  CHECK(strcmp(rondo_comm_last_algorithm(comm), "direct") == 0);
+  options.algorithm = "waltz";
+  CHECK(RUN(barrier, comm, &options) == RONDO_INVALID_ARGUMENT);
+  options.algorithm = NULL;
 
   /* (1e8 + 1) + -1e8 in the order of the canonical tree; a ring takes another one for each element. */
   const float value = rank == 0 ? 1e8f : rank == 1 ? 1.0f : -1e8f;
