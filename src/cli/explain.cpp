@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/explain_selection.hpp"
 #include "schedule/catalogue.hpp"
 #include "schedule/print.hpp"
 
@@ -23,7 +24,8 @@ struct Arguments {
   uint32_t world = 0, root = 0;
   std::optional<uint32_t> rank;
   std::vector<uint32_t> nodes;  // of every rank; empty: all on one
-  bool json = false;
+  bool json = false, selection = false;
+  SelectionOf selection_of;
 };
 
 void add(Names& names, std::string_view name) {
@@ -94,14 +96,18 @@ CLI::Validator one_of(const Names& names) {
 
 CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
   const auto given = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("explain", "Print the steps of a schedule: rank round kind peer chunk");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Print the steps of a schedule (rank round kind peer chunk), or what is selected");
   command->add_option("--operation", given->operation, "What the schedule does")
       ->check(one_of(operations()))
       ->capture_default_str();
-  command->add_option("--algorithm", given->algorithm, "How it does it")
-      ->check(one_of(algorithms()))
-      ->required();
+  command->add_option("--algorithm", given->algorithm, "How it does it")->check(one_of(algorithms()));
+  command->add_flag("--selection", given->selection,
+                    "In place of steps: which algorithm every operation runs up to which size");
+  command->add_option("--transport", given->selection_of.transport, "tcp or shm, for --selection")
+      ->check(one_of({"tcp", "shm"}))
+      ->capture_default_str();
+  command->add_option("--tuning", given->selection_of.tuning, "A file of rondo tune, for --selection");
   command->add_option("--world", given->world, "Number of ranks")
       ->check(CLI::Range(1u, largest_world))
       ->required();
@@ -114,6 +120,12 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->delimiter(',');
   command->add_flag("--json", given->json, "JSON, with buffers and flags");
   command->callback([given, &action] {
+    if (given->selection) {
+      given->selection_of.world = given->world;
+      action = [given] { return explain_selection(given->selection_of); };
+      return;
+    }
+    if (given->algorithm.empty()) throw CLI::RequiredError("--algorithm (or --selection)");
     const Schedule& entry = chosen(*given);
     action = [given, &entry] { return explain(*given, entry); };
   });

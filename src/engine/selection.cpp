@@ -1,5 +1,7 @@
 #include "engine/selection.hpp"
 
+#include <bit>
+
 #include "kernels/reducer.hpp"
 #include "schedule/catalogue.hpp"
 
@@ -12,11 +14,16 @@ namespace {
 
 // Sizes of the whole vector. One-shot does N times the work of direct in half the rounds.
 constexpr uint64_t one_shot_most = 32 << 10;
+// Of a network, in worlds that are powers of two: log N messages one after another instead of N. Measured
+// with 4 and 8 ranks over loopback (docs/benchmarks.md).
+constexpr uint64_t halving_most = 256 << 10;
+
+bool halves(uint64_t bytes, uint32_t world) { return bytes <= halving_most && std::has_single_bit(world); }
 
 Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
   if (bytes <= one_shot_most / situation.world) return Algorithm::one_shot;
   if (narrow || situation.publishes) return Algorithm::direct;
-  return Algorithm::ring;
+  return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
 }
 
 Algorithm quickest(const Call& call, const Situation& situation) {
@@ -28,8 +35,11 @@ Algorithm quickest(const Call& call, const Situation& situation) {
     case Operation::all_reduce:
       return all_reduce(bytes, narrow, situation);
     case Operation::reduce_scatter:
-      return narrow || situation.publishes ? Algorithm::direct : Algorithm::ring;
+      if (narrow || situation.publishes) return Algorithm::direct;
+      return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
     case Operation::all_gather:
+      if (situation.publishes) return Algorithm::direct;
+      return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
     case Operation::broadcast:
       return situation.publishes ? Algorithm::direct : Algorithm::ring;
     case Operation::reduce:

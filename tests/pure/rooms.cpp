@@ -55,6 +55,9 @@ const std::vector<Room> rooms{
     {"src/c_api/", {"c_api/", "rondo/"}},
     {"src/data_parallel/", {"data_parallel/", "rondo/"}},
     {"src/cli/explain.", {"cli/", "schedule/", "rondo/"}},
+    // What is selected, and the table of it.
+    {"src/cli/explain_selection.", {"cli/", "engine/", "schedule/", "rondo/"}},
+    {"src/cli/tune.", {"cli/", "engine/", "schedule/", "base/", "rondo/"}},
     // The launcher makes the environment that bootstrap reads.
     {"src/cli/rank_environment.", {"cli/", "rondo/", "base/", "bootstrap/"}},
     {"src/cli/supervisor.", {"cli/", "rondo/", "base/", "bootstrap/"}},

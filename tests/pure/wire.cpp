@@ -97,7 +97,9 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   unknown[8] = std::byte(77);  // its transport
   CHECK_FALSE(decode_welcome(unknown).has_value());
   // A world of four thousand million needs no memory until its bytes are there.
-  CHECK_FALSE(decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(0).u32(0xffffffff).take()).has_value());
+  CHECK_FALSE(
+      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(0).u32(0xffffffff).take())
+          .has_value());
 
   const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
   REQUIRE(failure.has_value());

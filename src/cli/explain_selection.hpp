@@ -1,0 +1,16 @@
+// `rondo explain --selection`: which algorithm every operation runs up to which size.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace rondo::cli {
+
+struct SelectionOf {
+  uint32_t world = 1;
+  std::string transport = "tcp", tuning;  // a file of rondo tune, or none
+};
+
+/// Prints it; the exit code.
+int explain_selection(const SelectionOf& given);
+
+}  // namespace rondo::cli
