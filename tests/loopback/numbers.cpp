@@ -101,12 +101,15 @@ void check_weighted(Communicator& comm, size_t count) {
 
 }  // namespace
 
+// Small ones are one-shot, the others direct; nothing else can run them.
 TEST_CASE("numbers: weighted averages take every rank by its weight, and nothing of those that have none") {
   for (const uint32_t world : {1u, 2u, 3u, 8u}) {
-    with_every_algorithm(world, schedule::Operation::all_reduce, [&](Communicator& comm, Algorithm) {
+    on_every_transport(world, [](Communicator& comm) {
       for (const size_t count : {size_t(0), size_t(1), size_t(1023), size_t(40'001)})
         check_weighted<float>(comm, count);
+      CHECK(comm.last_algorithm() == "direct");
       check_weighted<double>(comm, 100);
+      CHECK(comm.last_algorithm() == "one_shot");
       check_weighted<bfloat16>(comm, 100);
       check_weighted<float16>(comm, 5000);
     });
@@ -247,4 +250,33 @@ TEST_CASE("numbers: a NaN anywhere is everybody's minimum, wherever it is") {
       CHECK(none == std::vector<float>(6, 9));
     }
   });
+}
+
+TEST_SUITE("slow: large") {
+  TEST_CASE("numbers: vectors of more than 2^31 bytes are right around that border and everywhere else") {
+    const uint64_t count = (uint64_t(1) << 31) + 3;
+    on_every_transport(2, [&](Communicator& comm) {
+      const auto memory = std::make_unique_for_overwrite<uint8_t[]>(count);
+      const std::span all(memory.get(), count);
+      const auto fill = [&] {
+        for (uint64_t i = 0; i < count; i++) all[i] = comm.rank() == 0 ? uint8_t(i % 251) : uint8_t(1);
+      };
+      const auto wrong = [&](std::span<const uint8_t> got, uint64_t first) {
+        uint64_t n = 0;
+        for (uint64_t i = 0; i < got.size(); i++) n += got[i] != uint8_t((first + i) % 251 + 1);
+        return n;
+      };
+      fill();
+      CHECK(comm.all_reduce(all).ok());
+      CHECK(int(all[(uint64_t(1) << 31) - 1]) == 187);
+      CHECK(int(all[uint64_t(1) << 31]) == 188);
+      CHECK(int(all[count - 1]) == 190);
+      CHECK(wrong(all, 0) == 0);
+      // The whole passes the border, the parts do not.
+      fill();
+      const Extent own = comm.shard(count);
+      CHECK(comm.reduce_scatter(all, all.subspan(own.first, own.count)).ok());
+      CHECK(wrong(all.subspan(own.first, own.count), own.first) == 0);
+    });
+  }
 }
