@@ -14,7 +14,7 @@ struct CallOptions {
   /// least 0; of integers a whole number up to 2^53 in magnitude.
   double weight = 1;
   /// What to run, as "ring" (docs/algorithms.md lists what each operation has). The same on every rank; else
-  /// RONDO_ALGORITHM of rank 0, else what is quickest.
+  /// RONDO_ALGORITHM of rank 0, else what is quickest. One that cannot do what the call asks for is refused.
   std::string_view algorithm = {};
   /// Sum in the order of the canonical tree (docs/numerics.md): the same bits whatever the count, the split into
   /// calls, the algorithm and the transport. The same on every rank; else the communicator's.

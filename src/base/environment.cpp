@@ -4,14 +4,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string_view>
 
@@ -20,6 +17,7 @@
 #include "base/port_range.hpp"
 #include "base/root_address.hpp"
 #include "base/setting.hpp"
+#include "base/text_file.hpp"
 
 namespace rondo {
 namespace {
@@ -48,15 +46,9 @@ Result<void> one_of(const Setting& setting, std::span<const std::string_view> al
 }
 
 Result<std::string> secret_from(const Setting& file) {
-  const auto close = [](std::FILE* stream) { std::fclose(stream); };
-  const std::unique_ptr<std::FILE, decltype(close)> stream(std::fopen(file.value.c_str(), "re"), close);
-  if (!stream) return invalid(file, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string secret(longest_secret + 1, '\0');
-  secret.resize(std::fread(secret.data(), 1, secret.size(), stream.get()));
-  if (std::ferror(stream.get()))
-    return invalid(file, fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (secret.size() > longest_secret)
-    return invalid(file, fmt::format("the file is longer than {} bytes", longest_secret));
+  auto read = read_text(file.value, longest_secret);
+  if (!read) return invalid(file, read.error().message);
+  std::string secret = std::move(*read);
   while (!secret.empty() && std::strchr(" \t\r\n", secret.back())) secret.pop_back();
   if (secret.empty()) return invalid(file, "the file is empty");
   return secret;

@@ -36,9 +36,10 @@ class JoinedJob : public Job {
 
 }  // namespace
 
-Result<std::unique_ptr<Job>> Job::join(const Options& options, std::shared_ptr<Service> service,
-                                       Handler& handler, const Limits& limits, const Meeting& meeting) {
-  const auto membership = std::make_shared<Membership>(options, service, handler, limits, meeting);
+Result<std::unique_ptr<Job>> Job::join(const Options& options, const Policy& policy,
+                                       std::shared_ptr<Service> service, Handler& handler,
+                                       const Limits& limits, const Meeting& meeting) {
+  const auto membership = std::make_shared<Membership>(options, policy, service, handler, limits, meeting);
   if (auto joined = membership->join(); !joined) {
     membership->leave(service_patience);
     return joined.error();

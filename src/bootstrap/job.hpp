@@ -64,9 +64,10 @@ class Job {
   /// base/environment). Errors: timeout (names the missing ranks, on every rank that joined), refused
   /// (secret, version; names both sides), invalid_argument (two processes claim one rank, or world sizes
   /// differ), system (also when RONDO_TRANSPORT=shm cannot be had). With a `meeting`, options.root is its root.
-  static Result<std::unique_ptr<Job>> join(const Options& options, std::shared_ptr<Service> service,
-                                           Handler& handler, const Limits& limits = {},
-                                           const Meeting& meeting = {});
+  /// The policy is this rank's wish.
+  static Result<std::unique_ptr<Job>> join(const Options& options, const Policy& policy,
+                                           std::shared_ptr<Service> service, Handler& handler,
+                                           const Limits& limits = {}, const Meeting& meeting = {});
   virtual ~Job() = default;
 
   virtual Rank rank() const noexcept = 0;

@@ -36,13 +36,9 @@ Transport transport_of(const Options& options) {
   return options.transport == "shm" ? Transport::shm : Transport::automatic;
 }
 
-Policy policy_of(const Options& options) {
-  return {options.algorithm, options.reproducible.value_or(false), options.tuning};
-}
-
-std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_ptr<Service>& service,
-                                      const Credentials& credentials, const Limits& limits,
-                                      const Meeting& meeting) {
+std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& policy,
+                                      const std::shared_ptr<Service>& service, const Credentials& credentials,
+                                      const Limits& limits, const Meeting& meeting) {
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
@@ -50,22 +46,22 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const std::shared_
   return std::make_shared<StarSetup>(StarSetup{
       service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
       *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
-      options.interfaces, *ports, meeting, transport_of(options), policy_of(options)});
+      options.interfaces, *ports, meeting, transport_of(options), policy});
 }
 
 }  // namespace
 
-Membership::Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
-                       const Limits& limits, const Meeting& meeting)
+Membership::Membership(const Options& options, const Policy& policy, const std::shared_ptr<Service>& service,
+                       Handler& handler, const Limits& limits, const Meeting& meeting)
     : rank_(*options.rank),
       world_(*options.world),
       timeout_(*options.init_timeout),
       context_(service->context()),
       credentials_{options.secret},
       limits_(limits),
-      setup_(make_setup(options, service, credentials_, limits, meeting)),
+      setup_(make_setup(options, policy, service, credentials_, limits, meeting)),
       handler_(&handler) {
-  job_.policy = policy_of(options);  // until rank 0 says what counts
+  job_.policy = policy;  // until rank 0 says what counts
 }
 
 // ---- The user's threads.

@@ -18,8 +18,8 @@ namespace rondo::bootstrap {
 /// After join the described job (epoch, persons) never changes, so any thread may read it.
 class Membership : public StarOwner, public std::enable_shared_from_this<Membership> {
  public:
-  Membership(const Options& options, const std::shared_ptr<Service>& service, Handler& handler,
-             const Limits& limits, const Meeting& meeting);
+  Membership(const Options& options, const Policy& policy, const std::shared_ptr<Service>& service,
+             Handler& handler, const Limits& limits, const Meeting& meeting);
 
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for

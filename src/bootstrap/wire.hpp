@@ -132,7 +132,7 @@ enum class Transport : uint8_t { automatic = 1, tcp = 2, shm = 3 };
 struct Policy {
   std::string algorithm = "auto";  // Options::algorithm, at most 32 characters
   bool reproducible = false;       // Options::reproducible
-  std::string table;               // the text of the file Options::tuning, at most longest_table
+  std::string table;               // what the file Options::tuning says, at most longest_table
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 struct Welcome {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -13,8 +12,7 @@
 #include <memory>
 
 #include "base/environment.hpp"
-#include "base/launcher.hpp"
-#include "cli/launch.hpp"
+#include "cli/job_command.hpp"
 #include "engine/tuning.hpp"
 #include "rondo/rondo.hpp"
 #include "schedule/catalogue.hpp"
@@ -29,6 +27,7 @@ using schedule::Operation;
 // Those for which there is a choice. Gathers, scatters and exchanges have one algorithm each.
 constexpr std::array tuned{Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather,
                            Operation::broadcast,  Operation::reduce,         Operation::barrier};
+constexpr const char* command = "rondo tune";
 constexpr double target_us = 3e4;  // of the timed part of one point
 // The next size keeps what the one before it runs unless something is quicker by more than noise.
 constexpr double worth_changing = 0.95;
@@ -38,11 +37,6 @@ struct Given {
   uint64_t largest = uint64_t(16) << 20;
   std::string transport, output = "rondo.tuning";
 };
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // On every rank alike.
 class Tuner {
@@ -86,7 +80,8 @@ class Tuner {
 
   // The median over iterations of the slowest rank's time.
   Result<double> time(Operation operation, size_t count, Algorithm algorithm) {
-    const CallOptions call{.timeout = {}, .weight = 1, .algorithm = name_of(algorithm)};
+    const CallOptions call{
+        .timeout = {}, .weight = 1, .algorithm = name_of(algorithm), .reproducible = false};
     double first = 0;
     for (int warmup = 0; warmup < 3; warmup++) {
       const double began = now_us();
@@ -124,7 +119,7 @@ class Tuner {
       const auto kept =
           std::ranges::find(measured, before, [](const auto& m) { return std::optional(m.second); });
       if (kept != measured.end() && best.first > worth_changing * kept->first) best = *kept;
-      report(operation, bytes, measured, best.second);
+      print_row(operation, bytes, measured, best.second);
       // Between this size and the one before it, their geometric mean is the border.
       if (before && before != best.second) lines.push_back({operation, bytes / 2, *before});
       before = best.second;
@@ -134,8 +129,8 @@ class Tuner {
     return {};
   }
 
-  void report(Operation operation, uint64_t bytes, const std::vector<std::pair<double, Algorithm>>& measured,
-              Algorithm best) const {
+  void print_row(Operation operation, uint64_t bytes,
+                 const std::vector<std::pair<double, Algorithm>>& measured, Algorithm best) const {
     if (comm_.rank() != 0) return;
     fmt::print("{:>14} {:>9} ", name_of(operation), operation == Operation::barrier ? 0 : bytes);
     for (const auto& [us, algorithm] : measured)
@@ -149,29 +144,24 @@ class Tuner {
   std::vector<float> input_, output_;
 };
 
-int report(const Error& error) {
-  fmt::print(stderr, "rondo tune: {}: {}\n", name_of(error.code), error.message);
-  return error.code == ErrorCode::invalid_argument ? 2 : error.code == ErrorCode::timeout ? 4 : 3;
-}
-
 int run_rank(const Given& given) {
   Options options;
   options.transport = given.transport;
   auto comm = Communicator::from_environment(options);
-  if (!comm) return report(comm.error());
+  if (!comm) return report(command, comm.error());
   const bool speaks = comm->rank() == 0;
   if (speaks)
     fmt::print("# {} ranks, {}: us of f32 operations by algorithm, the chosen with a star\n", comm->world(),
                comm->transport());
   auto lines = Tuner(*comm, given.largest).run();
-  if (!lines) return report(lines.error());
+  if (!lines) return report(command, lines.error());
   if (!speaks) return 0;
   std::ofstream file(given.output);
   file << Tuning({comm->world(), std::string(comm->transport())}, std::move(*lines)).text();
   file.close();
   if (!file)
     return report(
-        {ErrorCode::system, fmt::format("cannot write {}: {}", given.output, std::strerror(errno))});
+        command, {ErrorCode::system, fmt::format("cannot write {}: {}", given.output, std::strerror(errno))});
   fmt::print("# written: {}; use it with RONDO_TUNING={}\n", given.output, given.output);
   return 0;
 }
@@ -180,29 +170,23 @@ int run_rank(const Given& given) {
 
 CLI::App* add_tune(CLI::App& app, const std::vector<std::string>& arguments, std::function<int()>& action) {
   const auto given = std::make_shared<Given>();
-  CLI::App* command = app.add_subcommand("tune", "Measure every algorithm and write down the quickest");
-  command->add_option("-n,--ranks", given->ranks, "ranks to start here, unless a launcher already has")
+  CLI::App* tune = app.add_subcommand("tune", "Measure every algorithm and write down the quickest");
+  tune->add_option("-n,--ranks", given->ranks, "ranks to start here, unless a launcher already has")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("-e,--max", given->largest, "largest size of the whole vector in bytes")
+  tune->add_option("-e,--max", given->largest, "largest size of the whole vector in bytes")
       ->check(CLI::Range(uint64_t(8), uint64_t(1) << 32))
       ->capture_default_str();
-  command->add_option("--transport", given->transport, "auto, tcp or shm; else RONDO_TRANSPORT")
+  tune->add_option("--transport", given->transport, "auto, tcp or shm; else RONDO_TRANSPORT")
       ->check(CLI::IsMember(std::vector<std::string>(transport_names.begin(), transport_names.end())));
-  command->add_option("-o,--output", given->output, "the file to write")->capture_default_str();
-  command->callback([given, arguments, &action] {
+  tune->add_option("-o,--output", given->output, "the file to write")->capture_default_str();
+  tune->callback([given, arguments, &action] {
     action = [given, arguments] {
       if (is_rank(process_environment)) return run_rank(*given);
-      LaunchSpec spec;
-      spec.ranks = given->ranks;
-      spec.command = {"/proc/self/exe"};
-      spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
-      spec.name = "rondo tune";
-      spec.prefix_output = false;
-      return launch(spec);
+      return start_ranks(command, given->ranks, arguments);
     };
   });
-  return command;
+  return tune;
 }
 
 }  // namespace rondo::cli

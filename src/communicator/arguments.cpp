@@ -85,7 +85,7 @@ bool has_in_place(Operation operation) {
 
 }  // namespace
 
-bool overlap(const Memory& a, const Memory& b) noexcept {
+bool overlap(const Range& a, const Range& b) noexcept {
   return a.bytes > 0 && b.bytes > 0 && a.first < b.end() && b.first < a.end();
 }
 
@@ -99,7 +99,7 @@ Result<void> check(const Call& call, Rank rank, uint32_t world) {
     return invalid(call, "more bytes than an address space holds");
   if ((call.input == nullptr && in.count > 0) || (call.output == nullptr && out.count > 0))
     return invalid(call, "a buffer is null");
-  const Memory input(call.input, in.count * width), output(call.output, out.count * width);
+  const Range input(call.input, in.count * width), output(call.output, out.count * width);
   // In place, both buffers count from the same origin: the one that is a shard lies at its place in the
   // other.
   const bool in_place = input.first + out.first * width == output.first + in.first * width;

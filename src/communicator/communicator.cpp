@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -28,14 +29,16 @@
 namespace rondo {
 namespace {
 
-// Rank 0's file becomes the option's text; the others have none.
-Result<void> read_tuning(Options& options) {
-  const std::string path = std::exchange(options.tuning, {});
-  if (path.empty() || options.rank != 0u) return {};
-  auto tuning = engine::read_tuning(path);
+static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
+
+// What this rank's options say; only rank 0's table counts, so the others' need not be there.
+Result<bootstrap::Policy> policy_of(const Options& options) {
+  bootstrap::Policy policy{options.algorithm, options.reproducible.value_or(false), {}};
+  if (options.tuning.empty() || options.rank != 0u) return policy;
+  const auto tuning = engine::read_tuning(options.tuning);
   if (!tuning) return tuning.error();
-  options.tuning = tuning->text();
-  return {};
+  policy.table = tuning->text();
+  return policy;
 }
 
 Result<std::shared_ptr<bootstrap::Service>> start_service() {
@@ -56,22 +59,24 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
 // runs the engine; failure_ and waiter_ may be touched by any thread.
 class Communicator::State final : bootstrap::Handler {
  public:
-  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Meeting& meeting = {}) {
+  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Policy& policy,
+                                             const bootstrap::Meeting& meeting = {}) {
     try {
-      return make(options, meeting);
+      return make(options, policy, meeting);
     } catch (const std::bad_alloc&) {
       return Error{ErrorCode::system,
                    fmt::format("rank {} could not join: memory has run out", *options.rank)};
     }
   }
 
-  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Meeting& meeting) {
+  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Policy& policy,
+                                             const bootstrap::Meeting& meeting) {
     auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
     if (!waiter) return waiter.error();
     std::unique_ptr<State> state(new State(options, std::move(*waiter)));
     auto service = start_service();
     if (!service) return service.error();
-    auto job = bootstrap::Job::join(options, *service, *state, {}, meeting);
+    auto job = bootstrap::Job::join(options, policy, *service, *state, {}, meeting);
     if (!job) return job.error();
     if (auto started = state->start(std::move(*job), **service); !started) return started.error();
     return state;
@@ -129,7 +134,7 @@ class Communicator::State final : bootstrap::Handler {
       if (failure_.is_set()) own = failure_.get();
       return own;
     };
-    auto state = join(options, meeting);
+    auto state = join(options, job_->policy(), meeting);
     if (!state && !own) return as_parent_sees(state.error(), part.members);
     return state;
   }
@@ -148,11 +153,6 @@ class Communicator::State final : bootstrap::Handler {
 
   Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
-    // What rank 0 says counts in parts of this communicator too.
-    const bootstrap::Policy& policy = job_->policy();
-    options_.algorithm = policy.algorithm;
-    options_.reproducible = policy.reproducible;
-    options_.tuning = policy.table;
     shm_ = memory_.take_fabric();
     if (shm_)
       if (auto watched = watch(service); !watched) return watched;
@@ -171,9 +171,10 @@ class Communicator::State final : bootstrap::Handler {
 
   // Of a job like this one, or none.
   engine::Tuning tuning() const {
-    if (options_.tuning.empty()) return {};
-    const auto tuning = engine::Tuning::parse(options_.tuning);
-    if (!tuning) return {};
+    const std::string& table = job_->policy().table;
+    if (table.empty()) return {};
+    const auto tuning = engine::Tuning::parse(table);
+    assert(tuning.ok());  // rank 0 has read it
     if (tuning->situation() == engine::Tuning::Situation{world(), std::string(transport())}) return *tuning;
     log::line(log::Level::info, int(rank_), "the tuning file is for {} ranks over {}; it is not used here",
               tuning->situation().world, tuning->situation().transport);
@@ -239,8 +240,9 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
 Result<Communicator> Communicator::create(const Options& options) {
   auto complete_options = complete(options);
   if (!complete_options) return complete_options.error();
-  if (auto read = read_tuning(*complete_options); !read) return read.error();
-  auto state = State::join(*complete_options);
+  const auto policy = policy_of(*complete_options);
+  if (!policy) return policy.error();
+  auto state = State::join(*complete_options, *policy);
   if (!state) return state.error();
   return Communicator(std::move(*state));
 }
@@ -253,14 +255,14 @@ Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
+  call.weight = options.weight;
+  call.reproducible = options.reproducible.value_or(reproducible);
   if (!options.algorithm.empty() && options.algorithm != "auto") {
     call.algorithm = schedule::algorithm_named(options.algorithm);
     if (!call.algorithm || !engine::can_run(call, *call.algorithm))
       return Error{ErrorCode::invalid_argument,
                    fmt::format("{}: there is no algorithm \"{}\" for it", describe(call), options.algorithm)};
   }
-  call.weight = options.weight;
-  call.reproducible = options.reproducible.value_or(reproducible);
   if (!tensors) return std::unique_ptr<Group>();
   auto group = Group::pack(*tensors, call.type);
   if (group) (*group)->become(call);

@@ -12,11 +12,11 @@ namespace rondo {
 namespace {
 
 Error invalid(size_t index, const char* what) {
-  return {ErrorCode::invalid_argument, fmt::format("tensor {} of a group: {}", index, what)};
+  return {ErrorCode::invalid_argument, fmt::format("all_reduce_group: tensor {}: {}", index, what)};
 }
 
 Result<void> check(std::span<const Tensor> tensors, size_t width) {
-  std::vector<std::pair<Memory, size_t>> outputs;
+  std::vector<std::pair<Range, size_t>> outputs;
   uint64_t total = 0;
   for (size_t i = 0; i < tensors.size(); i++) {
     const Tensor& tensor = tensors[i];
@@ -24,7 +24,7 @@ Result<void> check(std::span<const Tensor> tensors, size_t width) {
     if (tensor.input == nullptr || tensor.output == nullptr) return invalid(i, "a buffer is null");
     if (tensor.count > most_bytes / width || (total += tensor.count) > most_bytes / width)
       return invalid(i, "more bytes than an address space holds");
-    const Memory input(tensor.input, tensor.count * width), output(tensor.output, tensor.count * width);
+    const Range input(tensor.input, tensor.count * width), output(tensor.output, tensor.count * width);
     if (input.first != output.first && overlap(input, output))
       return invalid(i, "input and output overlap in part; they must be equal or disjoint");
     outputs.push_back({output, i});

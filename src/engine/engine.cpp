@@ -137,9 +137,7 @@ schedule::Algorithm Engine::choose(const Call& call) {
 uint64_t Engine::window_for(const Call& call) const {
   const auto& reducer = kernels::reducer(call.type, call.reduction);
   uint64_t bytes = publishes() ? shared_window(call.count * reducer.element_bytes * place_.world) : 1 << 20;
-  const bool at_once =
-      call.algorithm == schedule::Algorithm::direct || call.algorithm == schedule::Algorithm::one_shot;
-  if (schedule::reduces(call.operation) && !at_once) {
+  if (schedule::reduces(call.operation) && !schedule::reduces_at_once(*call.algorithm)) {
     const LinkCaps caps = fabric_.link_caps();
     bytes = std::min<uint64_t>(bytes, uint64_t(caps.slots - 1) * caps.slot_bytes);
   }

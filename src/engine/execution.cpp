@@ -341,10 +341,8 @@ bool Execution::advance_local() {
     std::byte* target = run.target + from * run.target_width;
     if (op.kind == ActionKind::reduce && n > 0)
       reducer_->partials(target, source, target, n);
-    else if (op.in_flags & flag::finish && header_bytes_ == weighted_header_bytes)
-      sources_[0] = source, finish_weighted(nullptr, target, n);
     else if (op.in_flags & flag::finish)
-      reducer_->finish(target, source, n, world_);
+      finish_alone(target, source, n);
     else if (n > 0 && target != source)
       std::memcpy(target, source, n * run.source_width);
     run.in_bytes += n * run.in_width;

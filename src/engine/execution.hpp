@@ -100,12 +100,14 @@ class Execution {
   bool put_header(LinkRun& link);
   bool take_header(uint32_t link);
   bool take_weight(LinkRun& link);
+  bool weighted() const noexcept { return header_bytes_ == weighted_header_bytes; }
   size_t send(LinkRun& link, View view);
   size_t take_in(const Op& op, OpRun& run, Rx& rx, uint64_t until);
   size_t take_through(const Op& op, OpRun& run, Rx& rx, uint64_t until);
   bool fan_stands(const Op& op, uint32_t index, uint64_t window);
   size_t take_fan(const Op& op, OpRun& run, uint64_t until);
   void finish_weighted(const uint32_t* fan, std::byte* target, uint64_t elements);
+  void finish_alone(std::byte* target, const std::byte* source, uint64_t elements);
   void leave(const Op& op, uint32_t link) noexcept;
   void combine(const Op& op, const OpRun& run, std::byte* target, const std::byte* incoming,
                uint64_t elements) const;
@@ -117,7 +119,7 @@ class Execution {
 
   const Program* program_ = nullptr;
   Call call_{};
-  size_t header_bytes_ = 0;
+  size_t header_bytes_ = 0;  // with the weight where there is one
   uint64_t window_ = 1, windows_ = 1;
   const kernels::Reducer* reducer_ = nullptr;
   std::vector<OpRun> ops_;

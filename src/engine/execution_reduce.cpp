@@ -33,7 +33,7 @@ size_t Execution::take_fan(const Op& op, OpRun& run, uint64_t until) {
   }
   if (bytes == 0) return 0;
   sources_[rank_] = run.source + run.in_bytes;
-  if (header_bytes_ == weighted_header_bytes)
+  if (weighted())
     finish_weighted(fan, run.target + run.in_bytes, bytes / run.in_width);
   else
     reducer_->finish_tree(run.target + run.in_bytes, sources_.data(), world_, bytes / run.in_width);
@@ -59,6 +59,13 @@ void Execution::finish_weighted(const uint32_t* fan, std::byte* target, uint64_t
     std::memset(target, 0, elements * reducer_->element_bytes);
   else
     reducer_->finish_weighted(target, sources_.data(), weights_.data(), n, average ? sum : 1, elements);
+}
+
+// The only contribution there is.
+void Execution::finish_alone(std::byte* target, const std::byte* source, uint64_t elements) {
+  if (!weighted()) return reducer_->finish(target, source, elements, world_);
+  sources_[rank_] = source;
+  finish_weighted(nullptr, target, elements);
 }
 
 // Both operands may be contributions or partials. Every reduction commutes, to the bit.

@@ -18,12 +18,13 @@ constexpr uint64_t one_shot_most = 32 << 10;
 // with 4 and 8 ranks over loopback (docs/benchmarks.md).
 constexpr uint64_t halving_most = 256 << 10;
 
-bool halves(uint64_t bytes, uint32_t world) { return bytes <= halving_most && std::has_single_bit(world); }
+Algorithm over_network(uint64_t bytes, uint32_t world) {
+  return bytes <= halving_most && std::has_single_bit(world) ? Algorithm::halving_doubling : Algorithm::ring;
+}
 
 Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
   if (bytes <= one_shot_most / situation.world) return Algorithm::one_shot;
-  if (narrow || situation.publishes) return Algorithm::direct;
-  return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
+  return narrow || situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
 }
 
 Algorithm quickest(const Call& call, const Situation& situation) {
@@ -35,11 +36,9 @@ Algorithm quickest(const Call& call, const Situation& situation) {
     case Operation::all_reduce:
       return all_reduce(bytes, narrow, situation);
     case Operation::reduce_scatter:
-      if (narrow || situation.publishes) return Algorithm::direct;
-      return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
+      return narrow || situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
     case Operation::all_gather:
-      if (situation.publishes) return Algorithm::direct;
-      return halves(bytes, situation.world) ? Algorithm::halving_doubling : Algorithm::ring;
+      return situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
     case Operation::broadcast:
       return situation.publishes ? Algorithm::direct : Algorithm::ring;
     case Operation::reduce:
@@ -61,8 +60,8 @@ bool can_run(const Call& call, Algorithm algorithm) noexcept {
   const schedule::Schedule* schedule = schedule::find(call.operation, algorithm);
   if (schedule == nullptr) return false;
   if (!schedule::reduces(call.operation)) return true;
-  const bool at_once = algorithm == Algorithm::direct || algorithm == Algorithm::one_shot;
-  return (!call.reproducible || schedule->canonical) && (!is_weighted(call.reduction) || at_once);
+  return (!call.reproducible || schedule->canonical) &&
+         (!is_weighted(call.reduction) || reduces_at_once(algorithm));
 }
 
 Algorithm select(const Call& call, const Situation& situation) noexcept {

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 
+#include "base/text_file.hpp"
 #include "schedule/catalogue.hpp"
 
 namespace rondo::engine {
@@ -89,15 +88,13 @@ std::optional<schedule::Algorithm> Tuning::find(schedule::Operation operation,
 }
 
 Result<Tuning> read_tuning(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return Error{ErrorCode::invalid_argument, fmt::format("cannot read the tuning file {} (RONDO_TUNING): {}",
-                                                          path, std::strerror(errno))};
-  auto tuning = Tuning::parse(text.str());
-  if (!tuning)
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("the tuning file {} (RONDO_TUNING): {}", path, tuning.error().message)};
+  const auto wrong_file = [&](const Error& error) {
+    return Error{error.code, fmt::format("the tuning file {} (RONDO_TUNING): {}", path, error.message)};
+  };
+  const auto text = read_text(path, Tuning::longest_text);
+  if (!text) return wrong_file(text.error());
+  auto tuning = Tuning::parse(*text);
+  if (!tuning) return wrong_file(tuning.error());
   return tuning;
 }
 

@@ -32,6 +32,8 @@ class Tuning {
     friend bool operator==(const Line&, const Line&) = default;
   };
 
+  static constexpr size_t longest_text = 32 << 10;
+
   Tuning() = default;
   Tuning(const Situation& situation, std::vector<Line> lines)
       : situation_(situation), lines_(std::move(lines)) {}

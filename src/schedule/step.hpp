@@ -126,6 +126,10 @@ constexpr bool reduces(Operation operation) noexcept {
   return operation == Operation::all_reduce || operation == Operation::reduce_scatter ||
          operation == Operation::reduce;
 }
+/// Whether contributions are reduced in one go, each straight from its rank, so that no partial travels.
+constexpr bool reduces_at_once(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::direct || algorithm == Algorithm::one_shot;
+}
 constexpr bool is_rooted(Operation operation) noexcept {
   return operation == Operation::broadcast || operation == Operation::reduce ||
          operation == Operation::gather || operation == Operation::scatter;

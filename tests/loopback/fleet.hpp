@@ -102,7 +102,7 @@ inline void join(Seat& seat, const Options& options, const bootstrap::Limits& li
   const auto start = Clock::now();
   auto complete = rondo::complete(options);
   if (complete) {
-    auto job = Job::join(*complete, bootstrap::Service::instance(), *seat.handler, limits);
+    auto job = Job::join(*complete, {}, bootstrap::Service::instance(), *seat.handler, limits);
     if (job)
       seat.job = std::move(*job);
     else

@@ -219,7 +219,9 @@ TEST_CASE("movements: a callback comes once, when the operation has ended") {
       work->on_end([&] { called++; });
       CHECK(work->wait().ok());
     }
-    while (called == 0) std::this_thread::yield();
+    const auto limit = std::chrono::steady_clock::now() + milliseconds(5000);
+    while (called == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    CHECK(called == 1);
     auto work = comm.async_barrier();
     REQUIRE(work.ok());
     CHECK(work->wait().ok());

@@ -217,6 +217,29 @@ TEST_CASE("numbers: the option of a communicator, which a call may overrule") {
   });
 }
 
+TEST_CASE("numbers: the algorithm that a call asks for is run, or refused where it cannot do what is asked") {
+  on_every_transport(4, [](Communicator& comm) {
+    std::vector<float> data(100, 1);
+    for (const char* algorithm : {"ring", "double_tree", "halving_doubling", "direct", "one_shot"}) {
+      CHECK(comm.all_reduce(std::span(data), Reduction::max,
+                            {.timeout = {}, .weight = 1, .algorithm = algorithm})
+                .ok());
+      CHECK(comm.last_algorithm() == algorithm);
+    }
+    const auto with = [&](Reduction reduction, std::string_view algorithm, bool reproducible) {
+      return comm.all_reduce(
+          std::span(data), reduction,
+          {.timeout = {}, .weight = 1, .algorithm = algorithm, .reproducible = reproducible});
+    };
+    refused(with(Reduction::sum, "ring", true), "no algorithm \"ring\"");
+    refused(with(Reduction::weighted_avg, "halving_doubling", false), "no algorithm \"halving_doubling\"");
+    refused(with(Reduction::sum, "dissemination", false), "no algorithm");
+    refused(with(Reduction::sum, "rings", false), "no algorithm");
+    CHECK(with(Reduction::max, "auto", false).ok());
+    CHECK(data == std::vector<float>(100, 1));
+  });
+}
+
 TEST_CASE("numbers: known values, with every algorithm") {
   with_every_algorithm(8, schedule::Operation::all_reduce, [](Communicator& comm, Algorithm) {
     const Rank rank = comm.rank();

@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   Teller teller;
   if (mode == "stop") teller.sharer.emplace(chosen);
   auto failure = teller.failure();
-  auto job = bootstrap::Job::join(*options, service, teller);
+  auto job = bootstrap::Job::join(*options, {}, service, teller);
   if (!job) return std::fprintf(stderr, "not joined: %s\n", job.error().message.c_str()), 5;
   std::printf("joined %u\n", (*job)->local_world());
   if (mode == "leave") return 0;

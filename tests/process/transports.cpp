@@ -236,3 +236,43 @@ TEST_CASE("transports: jobs over shm that are killed whole leave nothing behind"
   }
   CHECK(shared_places() == before);
 }
+
+TEST_CASE(
+    "transports: ranks that give different nodes meet over TCP, and hierarchical schedules see the nodes") {
+  for (const std::string operation : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {
+    CAPTURE(operation);
+    const auto ended = run(ranks(5, "RONDO_NODE=$((RANK % 2)) exec " RONDO_EXE " bench " + operation +
+                                        " -b 4 -e 300K -f 37 --iterations 3 --algorithm hierarchical"),
+                           {"RONDO_LOG=info"}, 60);
+    CHECK_MESSAGE(ended.code == 0, ended.err);
+    CHECK(has(ended.out, "5 ranks over tcp"));
+    CHECK(has(ended.out, "hierarchical |"));
+    CHECK(has(ended.err + ended.out, "has another RONDO_NODE than rank 0"));
+  }
+}
+
+TEST_CASE("transports: rondo tune writes a table, which a job like that one runs by, and another does not") {
+  const Folder folder;
+  const std::string file = folder.path + "/tuning";
+  const auto tuned =
+      run({RONDO_EXE, "tune", "-n", "2", "--transport", "tcp", "-e", "64", "-o", file}, {}, 60);
+  REQUIRE_MESSAGE(tuned.code == 0, tuned.err);
+  std::ifstream written(file);
+  std::string first;
+  CHECK(std::getline(written, first));
+  CHECK(first == "# rondo tuning: 2 ranks, tcp");
+  std::ofstream(file) << first << "\nall_reduce 100 double_tree\nall_reduce max tree_of_no_kind\n";
+  const std::string variable = "RONDO_TUNING=" + file;
+  const auto chosen = [&](const std::string& transport) {
+    return run({RONDO_EXE, "bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--iterations", "3",
+                "--transport", transport},
+               {variable}, 60);
+  };
+  const auto refused = chosen("tcp");
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "line 3"));
+  CHECK(has(refused.err, file));
+  std::ofstream(file) << first << "\nall_reduce 100 double_tree\n";
+  CHECK(has(chosen("tcp").out, "double_tree |"));
+  CHECK(has(chosen("shm").out, "one_shot |"));
+}

@@ -6,7 +6,7 @@
 
 #include "base/environment.hpp"
 #include "cli/bench/report.hpp"
-#include "cli/launch.hpp"
+#include "cli/job_command.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -15,13 +15,7 @@ using bench::BenchOptions;
 using bench::Placement;
 using bench::Row;
 
-enum Exit : int { right = 0, wrong_data = 1, usage = 2, run_time_failure = 3, deadline = 4 };
-
-int report(const Error& error) {
-  fmt::print(stderr, "rondo bench: {}: {}\n", name_of(error.code), error.message);
-  if (error.code == ErrorCode::invalid_argument) return usage;
-  return error.code == ErrorCode::timeout ? deadline : run_time_failure;
-}
+constexpr const char* command = "rondo bench";
 
 // The points of one size, out of place then in place, as far as they are wanted.
 Result<std::vector<Row>> points(bench::Bench& bench, const BenchOptions& options, uint64_t bytes) {
@@ -42,15 +36,15 @@ int run_rank(const BenchOptions& options) {
   job.algorithm = options.algorithm;
   if (options.timeout) job.timeout = std::chrono::milliseconds(int64_t(*options.timeout * 1000));
   auto communicator = Communicator::from_environment(job);
-  if (!communicator) return report(communicator.error());
+  if (!communicator) return report(command, communicator.error());
   const bool speaks = communicator->rank() == 0;
   auto bench = bench::Bench::make(*communicator, options);
-  if (!bench) return report(bench.error());
+  if (!bench) return report(command, bench.error());
   std::vector<Row> all;
   if (speaks) print_head(options, communicator->world(), communicator->transport());
   for (const uint64_t bytes : options.sizes()) {
     auto rows = points(*bench, options, bytes);
-    if (!rows) return report(rows.error());
+    if (!rows) return report(command, rows.error());
     const Row* out = !rows->empty() && !rows->front().in_place ? &rows->front() : nullptr;
     const Row* in = !rows->empty() && rows->back().in_place ? &rows->back() : nullptr;
     if (speaks) print_row(options, communicator->world(), out, in);
@@ -62,20 +56,9 @@ int run_rank(const BenchOptions& options) {
     print_foot(options, communicator->world(), all);
     if (!options.json.empty())
       if (auto written = write_json(options, communicator->world(), communicator->transport(), all); !written)
-        return report(written.error());
+        return report(command, written.error());
   }
   return wrong == 0 ? right : wrong_data;
-}
-
-// Starts this very command once per rank; the ranks then find themselves in the job.
-int start_ranks(const BenchOptions& options, const std::vector<std::string>& arguments) {
-  LaunchSpec spec;
-  spec.ranks = options.ranks;
-  spec.command = {"/proc/self/exe"};
-  spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
-  spec.name = "rondo bench";
-  spec.prefix_output = false;
-  return launch(spec);
 }
 
 }  // namespace
@@ -92,7 +75,8 @@ CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, st
       throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
     bench::check_reduction(*options);
     action = [=] {
-      return is_rank(process_environment) ? run_rank(*options) : start_ranks(*options, arguments);
+      return is_rank(process_environment) ? run_rank(*options)
+                                          : start_ranks(command, options->ranks, arguments);
     };
   });
   return bench;

@@ -1,22 +1,20 @@
 #include "cli/bench/measure.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "cli/bench/data.hpp"
+#include "cli/job_command.hpp"
 
 namespace rondo::bench {
+
+using cli::now_us;
+
 namespace {
 
 constexpr double target_us = 2e5;  // of the timed part of one point
 constexpr uint64_t most_iterations = 100'000, fewest_iterations = 4;
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
