@@ -125,8 +125,6 @@ Result<Meeting> Membership::meet() const {
   return open_meeting(*setup_, ip_of(from_wire(job_.listeners[rank_], scope_)));
 }
 
-// ---- The service thread: joining and the control plane.
-
 std::vector<uint32_t> Membership::nodes() const {
   std::map<std::pair<BootId, uint32_t>, uint32_t> numbers;
   std::vector<uint32_t> nodes;
@@ -134,6 +132,8 @@ std::vector<uint32_t> Membership::nodes() const {
     nodes.push_back(numbers.try_emplace({person.boot, person.node}, uint32_t(numbers.size())).first->second);
   return nodes;
 }
+
+// ---- The service thread: joining and the control plane.
 
 void Membership::joined(Welcome welcome, Descriptor listener) {
   job_ = std::move(welcome);
