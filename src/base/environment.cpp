@@ -167,6 +167,8 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
     return ok.error();
+  if (auto ok = fill(options.state_signal, nullptr, lookup, {"RONDO_STATE_SIGNAL"}, flag); !ok)
+    return ok.error();
   const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
   if (auto ok = fill(options.node, nullptr, lookup, {"RONDO_NODE"}, node); !ok) return ok.error();
   std::string unused;

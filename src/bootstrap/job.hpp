@@ -85,6 +85,10 @@ class Job {
   virtual std::vector<uint32_t> nodes() const = 0;
   /// Rank 0's, which counts.
   virtual const Policy& policy() const noexcept = 0;
+  /// Why the data travel as they do; "" where nothing was to be decided.
+  virtual std::string transport_reason() const = 0;
+  /// Where this rank listens for its peers; "": nowhere.
+  virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
   /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank

@@ -133,6 +133,11 @@ std::vector<uint32_t> Membership::nodes() const {
   return nodes;
 }
 
+std::string Membership::address() const {
+  if (job_.listeners.empty() || job_.listeners[rank_].family == 0) return {};
+  return to_text(from_wire(job_.listeners[rank_], scope_));
+}
+
 // ---- The service thread: joining and the control plane.
 
 void Membership::joined(Welcome welcome, Descriptor listener) {

@@ -38,6 +38,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint64_t epoch() const noexcept { return job_.epoch; }
   std::vector<uint32_t> nodes() const;
   const Policy& policy() const noexcept { return job_.policy; }
+  const std::string& transport_reason() const noexcept { return transport_reason_; }
+  std::string address() const;
   bool shares_memory() const noexcept { return shares_memory_; }
 
  private:
@@ -113,6 +115,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::shared_ptr<asio::steady_timer> agreement_timer_;
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
+  std::string transport_reason_;
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::set<Rank> left_;

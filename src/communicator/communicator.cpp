@@ -23,6 +23,7 @@
 #include "communicator/runner.hpp"
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
+#include "communicator/state_json.hpp"
 #include "engine/engine.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
@@ -86,6 +87,7 @@ class Communicator::State final : bootstrap::Handler {
 
   // What is still under way ends with `aborted`, here and now; the peers see the links close.
   ~State() override {
+    if (state_door_ != nullptr) state_door_->remove(told_as_);
     if (postman_) postman_->stop();
     postman_.reset();
     if (!runner_) return;
@@ -169,6 +171,9 @@ class Communicator::State final : bootstrap::Handler {
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
     running_.store(engine_.get(), std::memory_order_release);
+    state_door_ = &service.state_door();
+    told_as_ = state_door_->add([this] { return state_json(*job_, transport(), *engine_, failure_); });
+    if (options_.state_signal.value_or(false)) state_door_->answer_signal();
     return {};
   }
 
@@ -231,7 +236,9 @@ class Communicator::State final : bootstrap::Handler {
   std::atomic<const engine::Engine*> running_{nullptr};  // for the service thread: all is made
   std::shared_ptr<Operations> operations_;               // shared with every Work
   std::shared_ptr<Attendant> attendant_;                 // shared with the service thread
-  std::shared_ptr<Postman> postman_;                     // too; none without shm_
+  bootstrap::StateDoor* state_door_ = nullptr;           // of the service, which the job holds
+  uint64_t told_as_ = 0;
+  std::shared_ptr<Postman> postman_;     // too; none without shm_
   std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
 };
 
