@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <new>
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/fault.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
 #include "bootstrap/job.hpp"
@@ -24,6 +26,7 @@
 #include "engine/engine.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
+#include "transport/faulty/fabric.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
@@ -129,6 +132,7 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
+    options.fault.clear();     // it names ranks and operations of the job
     std::optional<Error> own;  // of this communicator, in its own ranks
     meeting.failure = [this, &own] {
       if (failure_.is_set()) own = failure_.get();
@@ -160,13 +164,23 @@ class Communicator::State final : bootstrap::Handler {
     const engine::Engine::Place place{job_->rank(),  job_->world(),
                                       job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
                                       job_->nodes(), tuning()};
-    Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
+    Fabric& fabric = with_faults(shm_ ? static_cast<Fabric&>(*shm_) : tcp_);
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
-    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_, injector_.get()});
     return {};
+  }
+
+  // Nothing is put around the links where no fault of this rank is configured.
+  Fabric& with_faults(Fabric& fabric) {
+    const auto faults = parse_faults(options_.fault, world());
+    assert(faults.ok());  // the options are complete
+    if (std::ranges::none_of(*faults, [&](const Fault& fault) { return fault.rank == rank_; })) return fabric;
+    injector_ = std::make_unique<faulty::Injector>(rank_, *faults);
+    faulty_ = std::make_unique<faulty::FaultyFabric>(fabric, *injector_, world());
+    return *faulty_;
   }
 
   // Of a job like this one, or none.
@@ -213,6 +227,8 @@ class Communicator::State final : bootstrap::Handler {
   SharedMemory memory_;  // until join returns
   std::unique_ptr<shm::ShmFabric> shm_;
   tcp::TcpFabric tcp_;  // unused where there is shm_
+  std::unique_ptr<faulty::Injector> injector_;
+  std::unique_ptr<faulty::FaultyFabric> faulty_;  // around one of the two; mostly there is none
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Runner> runner_;
   std::shared_ptr<Operations> operations_;  // shared with every Work

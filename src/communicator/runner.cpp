@@ -27,6 +27,7 @@ void Runner::spread(const Error& error) noexcept {
 
 void Runner::begin(Operation& operation) {
   deadline_ = operation.deadline;
+  if (parts_->injector != nullptr) parts_->injector->begin(engine::header_bytes_of(operation.call));
   if (parts_->failure.is_set()) {
     operation.error = told();
     return;
@@ -36,6 +37,11 @@ void Runner::begin(Operation& operation) {
   } catch (const std::exception& exception) {
     operation.error = fail(unexpected(exception));
   }
+}
+
+TimePoint Runner::wake_at() const {
+  const TimePoint own = lost_ ? verdict_by_ : deadline_;
+  return parts_->injector != nullptr ? std::min(own, parts_->injector->wake_at()) : own;
 }
 
 Progress Runner::advance(Operation& operation) {

@@ -5,6 +5,7 @@
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
 #include "engine/engine.hpp"
+#include "transport/faulty/injector.hpp"
 
 namespace rondo {
 
@@ -18,6 +19,7 @@ class Runner final : public Driver {
     Fabric& fabric;
     bootstrap::Job& job;
     Attendant& attendant;
+    faulty::Injector* injector = nullptr;  // where faults are configured
   };
   /// Before the first operation.
   void start(const Parts& parts) { parts_.emplace(parts); }
@@ -28,7 +30,7 @@ class Runner final : public Driver {
 
   void begin(Operation& operation) override;
   engine::Progress advance(Operation& operation) override;
-  TimePoint wake_at() const override { return lost_ ? verdict_by_ : deadline_; }
+  TimePoint wake_at() const override;
   void sleep(TimePoint until) override { parts_->waiter.sleep(until); }
   Error too_late(const Operation& operation) override;
   void ring() override { parts_->waiter.ring(); }
