@@ -27,6 +27,8 @@ struct Options {
   std::string fault;  ///< RONDO_FAULT: what shall go wrong, for tests of failures; see docs/faults.md
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60
   std::optional<std::chrono::milliseconds> timeout;       ///< RONDO_TIMEOUT in seconds: of one operation; 300
+  /// RONDO_HEARTBEAT of rank 0 in seconds, 10: a rank that nothing is heard of for so long is lost. Zero: never.
+  std::optional<std::chrono::milliseconds> heartbeat;
 };
 
 }  // namespace rondo

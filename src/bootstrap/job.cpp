@@ -27,6 +27,9 @@ class JoinedJob : public Job {
   uint64_t epoch() const noexcept override { return membership_->epoch(); }
   void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
   void announce(const Error& error) noexcept override { membership_->announce(error); }
+  void report(Report::Reason reason, const CallKey& key) noexcept override {
+    membership_->report(reason, key);
+  }
   Result<Meeting> meet() const override { return membership_->meet(); }
 
  private:

@@ -9,6 +9,7 @@
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
 #include "bootstrap/exchange.hpp"
+#include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/star.hpp"
 
@@ -27,6 +28,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void leave(milliseconds patience) noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
+  void report(Report::Reason reason, const CallKey& key) noexcept;
 
   Result<Meeting> meet() const;
 
@@ -53,6 +55,17 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+
+  // Questions (questions.cpp): what ranks that make no progress have called.
+  struct Question;
+  void reported(Rank from, const Report& report);
+  void ask(const CallKey& key);
+  void await_answers(const CallKey& key, Question& question);
+  void out_of_patience(const CallKey& key);
+  void conclude(const CallKey& key);
+  void disagree(const Inquiry::Disagreement& disagreement);
+  void send_report(Report::Reason reason, const CallKey& key);
+  void summarise(const Summary& summary);
 
   // Between joined and the end of join: agreeing on what carries the data.
   void open_memory_door();
@@ -103,6 +116,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::set<Rank> left_;
+  std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones
   bool failed_ = false, closed_ = false;
 };
 

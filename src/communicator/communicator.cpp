@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <new>
@@ -15,6 +16,7 @@
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
 #include "bootstrap/socket.hpp"
+#include "communicator/accounts.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -170,6 +172,7 @@ class Communicator::State final : bootstrap::Handler {
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_, injector_.get()});
+    running_.store(engine_.get(), std::memory_order_release);
     return {};
   }
 
@@ -208,8 +211,9 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->ring();
   }
   void failed(const Error& error) override {
-    // A rank that waits for this one blames it; this one knows that it waits itself.
-    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
+    // A rank that waits for this one blames it; this one knows that it waits itself. Not so where all agree.
+    const bool verdict = error.code == ErrorCode::mismatch;
+    const auto peer = error.peer == rank_ && !verdict ? std::nullopt : error.peer;
     try {
       failure_.set({error.code, error.message, peer});
     } catch (const std::bad_alloc&) {
@@ -217,6 +221,15 @@ class Communicator::State final : bootstrap::Handler {
       failure_.set({error.code, "no memory left", peer});
     }
     waiter_->ring();
+  }
+
+  bootstrap::Account account(const bootstrap::CallKey& key) override {
+    // Asked before this rank has come out of joining: it has called nothing.
+    const engine::Engine* engine = running_.load(std::memory_order_acquire);
+    return engine != nullptr ? account_of(engine->recorder(), rank_, key) : bootstrap::Account{};
+  }
+  void summarised(const bootstrap::Summary& summary) override {
+    if (running_.load(std::memory_order_acquire) != nullptr) runner_->summarised(summary);
   }
 
   Options options_;  // complete
@@ -231,10 +244,11 @@ class Communicator::State final : bootstrap::Handler {
   std::unique_ptr<faulty::FaultyFabric> faulty_;  // around one of the two; mostly there is none
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Runner> runner_;
-  std::shared_ptr<Operations> operations_;  // shared with every Work
-  std::shared_ptr<Attendant> attendant_;    // shared with the service thread
-  std::shared_ptr<Postman> postman_;        // too; none without shm_
-  std::unique_ptr<bootstrap::Job> job_;     // last, so destroyed first: no Handler call outlives it
+  std::atomic<const engine::Engine*> running_{nullptr};  // for the service thread: all is made
+  std::shared_ptr<Operations> operations_;               // shared with every Work
+  std::shared_ptr<Attendant> attendant_;                 // shared with the service thread
+  std::shared_ptr<Postman> postman_;                     // too; none without shm_
+  std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
 };
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
