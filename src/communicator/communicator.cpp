@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/fault.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
 #include "bootstrap/job.hpp"
@@ -27,6 +29,7 @@
 #include "engine/engine.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
+#include "transport/faulty/fabric.hpp"
 #include "transport/tcp/fabric.hpp"
 
 namespace rondo {
@@ -133,6 +136,7 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
+    options.fault.clear();     // it names ranks and operations of the job
     std::optional<Error> own;  // of this communicator, in its own ranks
     meeting.failure = [this, &own] {
       if (failure_.is_set()) own = failure_.get();
@@ -164,17 +168,27 @@ class Communicator::State final : bootstrap::Handler {
     const engine::Engine::Place place{job_->rank(),  job_->world(),
                                       job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
                                       job_->nodes(), tuning()};
-    Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
+    Fabric& fabric = with_faults(shm_ ? static_cast<Fabric&>(*shm_) : tcp_);
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
-    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_, injector_.get()});
     running_.store(engine_.get(), std::memory_order_release);
     state_door_ = &service.state_door();
     told_as_ = state_door_->add([this] { return state_json(*job_, transport(), *engine_, failure_); });
     if (options_.state_signal.value_or(false)) state_door_->answer_signal();
     return {};
+  }
+
+  // Nothing is put around the links where no fault of this rank is configured.
+  Fabric& with_faults(Fabric& fabric) {
+    const auto faults = parse_faults(options_.fault, world());
+    assert(faults.ok());  // the options are complete
+    if (std::ranges::none_of(*faults, [&](const Fault& fault) { return fault.rank == rank_; })) return fabric;
+    injector_ = std::make_unique<faulty::Injector>(rank_, *faults);
+    faulty_ = std::make_unique<faulty::FaultyFabric>(fabric, *injector_, world());
+    return *faulty_;
   }
 
   // Of a job like this one, or none.
@@ -231,6 +245,8 @@ class Communicator::State final : bootstrap::Handler {
   SharedMemory memory_;  // until join returns
   std::unique_ptr<shm::ShmFabric> shm_;
   tcp::TcpFabric tcp_;  // unused where there is shm_
+  std::unique_ptr<faulty::Injector> injector_;
+  std::unique_ptr<faulty::FaultyFabric> faulty_;  // around one of the two; mostly there is none
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Runner> runner_;
   std::atomic<const engine::Engine*> running_{nullptr};  // for the service thread: all is made

@@ -34,6 +34,7 @@ void Runner::spread(const Error& error) noexcept {
 
 void Runner::begin(Operation& operation) {
   deadline_ = operation.deadline;
+  if (parts_->injector != nullptr) parts_->injector->begin(engine::header_bytes_of(operation.call));
   moving_ = true;
   report_at_ = TimePoint::max();
   if (parts_->failure.is_set()) {
@@ -45,6 +46,11 @@ void Runner::begin(Operation& operation) {
   } catch (const std::exception& exception) {
     operation.error = fail(unexpected(exception));
   }
+}
+
+TimePoint Runner::wake_at() const {
+  const TimePoint own = broken_ ? verdict_by_ : std::min(deadline_, report_at_);
+  return parts_->injector != nullptr ? std::min(own, parts_->injector->wake_at()) : own;
 }
 
 Progress Runner::advance(Operation& operation) {

@@ -14,6 +14,7 @@
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
 #include "engine/engine.hpp"
+#include "transport/faulty/injector.hpp"
 
 namespace rondo {
 
@@ -27,6 +28,7 @@ class Runner final : public Driver {
     Fabric& fabric;
     bootstrap::Job& job;
     Attendant& attendant;
+    faulty::Injector* injector = nullptr;  // where faults are configured
   };
   /// Before the first operation.
   void start(const Parts& parts) { parts_.emplace(parts); }
@@ -40,7 +42,7 @@ class Runner final : public Driver {
 
   void begin(Operation& operation) override;
   engine::Progress advance(Operation& operation) override;
-  TimePoint wake_at() const override { return broken_ ? verdict_by_ : std::min(deadline_, report_at_); }
+  TimePoint wake_at() const override;
   void sleep(TimePoint until) override { parts_->waiter.sleep(until); }
   Error too_late(const Operation& operation) override;
   void ring() override { parts_->waiter.ring(); }

@@ -39,8 +39,7 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
   call_ = call;
   window_ = window;
   reducer_ = &kernels::reducer(call.type, call.reduction);
-  header_bytes_ =
-      is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes : header_bytes;
+  header_bytes_ = header_bytes_of(call);
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
