@@ -15,6 +15,8 @@ struct Options {
                      ///< else as the launcher says, see docs/launching.md
   std::string
       secret;  ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
+  /// RONDO_TLS, "0" or "1", the same on every rank: TLS 1.3 on all TCP connections. Needs a secret.
+  std::optional<bool> tls;
   std::string interfaces;  ///< RONDO_INTERFACE: which may be listened on
   std::string ports;       ///< RONDO_PORTS: where to listen, "45000-45010"
   std::string transport;   ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"

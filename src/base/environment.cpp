@@ -61,7 +61,7 @@ constexpr std::string_view no_launcher =
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
               transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports",
-              tuning = "Options::tuning", fault = "Options::fault";
+              tuning = "Options::tuning", fault = "Options::fault", tls = "Options::tls";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -91,6 +91,12 @@ Result<Options> checked(Options options, const Sources& from) {
     return invalid({from.ports, options.ports}, ports.error().message);
   if (auto faults = parse_faults(options.fault, *options.world); !faults)
     return invalid({from.fault, options.fault}, faults.error().message);
+  if (options.tls.value_or(false) && options.world > 1u && options.secret.empty())
+    return invalid(
+        {from.tls, "1"},
+        "TLS takes its keys from the job's secret, and there is none: set RONDO_SECRET (or "
+        "RONDO_SECRET_FILE) "
+        "to the same long random text on every rank, or start the ranks with rondo run, which makes one");
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
   if (!options.heartbeat) options.heartbeat = default_heartbeat;
@@ -171,6 +177,7 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
     return ok.error();
+  if (auto ok = fill(options.tls, &from.tls, lookup, {"RONDO_TLS"}, flag); !ok) return ok.error();
   if (auto ok = fill(options.state_signal, nullptr, lookup, {"RONDO_STATE_SIGNAL"}, flag); !ok)
     return ok.error();
   const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };

@@ -226,7 +226,7 @@ void Hub::out_of_time() {
   if (hurried_by_ != 0) text += fmt::format(" (the init timeout of rank {})", hurried_by_);
   text += fmt::format("; rank 0 waited at {}", to_string(setup_.root));
   if (door_ && door_->refused() > 0)
-    text += fmt::format("; {} connection(s) were refused for a wrong secret or version", door_->refused());
+    text += fmt::format("; {} connection(s) were refused for a wrong secret or version, or for RONDO_TLS", door_->refused());
   fail({ErrorCode::timeout, text, missing.front()});
 }
 

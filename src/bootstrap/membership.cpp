@@ -57,7 +57,7 @@ Membership::Membership(const Options& options, const Policy& policy, const std::
       world_(*options.world),
       timeout_(*options.init_timeout),
       context_(service->context()),
-      credentials_{options.secret},
+      credentials_{.secret = options.secret, .tls = options.tls.value_or(false)},
       limits_(limits),
       setup_(make_setup(options, policy, service, credentials_, limits, meeting)),
       handler_(&handler) {
@@ -155,9 +155,7 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
       return self ? self->admit(claim) : Verdict::unknown_tag;
     };
     const auto entered = [weak](const Claim& claim, Socket socket) {
-      asio::error_code error;
-      if (const auto self = weak.lock())
-        self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
+      if (const auto self = weak.lock()) self->settle({claim.rank, claim.lane}, release(std::move(socket)));
     };
     std::vector<Descriptor> listeners;
     listeners.push_back(std::move(listener));
@@ -276,10 +274,7 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
   Link& link = links_[key];
   if (link.settled) return;
   const auto& [peer, lane] = key;
-  if (!failure) {
-    asio::error_code error;
-    return settle(key, Descriptor(socket.release(error)));
-  }
+  if (!failure) return settle(key, release(std::move(socket)));
   const bool out_of_time = Clock::now() >= link.deadline;
   if (failure->nobody_listens || out_of_time || failure->error.code != ErrorCode::peer_lost) {
     const ErrorCode code = failure->nobody_listens ? ErrorCode::peer_lost
@@ -305,13 +300,13 @@ Verdict Membership::admit(const Claim& claim) {
   return known ? Verdict::welcome : Verdict::unknown_tag;
 }
 
-void Membership::settle(const Key& key, Result<Descriptor> socket) {
+void Membership::settle(const Key& key, Result<Stream> stream) {
   Link& link = links_[key];
   if (closed_ || std::exchange(link.settled, true)) return;
   if (link.dial) link.dial->cancel();
   link.dial = nullptr;
   link.retry = nullptr;
-  tell([&](Handler& handler) { handler.connected(key.first, key.second, std::move(socket)); });
+  tell([&](Handler& handler) { handler.connected(key.first, key.second, std::move(stream)); });
 }
 
 }  // namespace rondo::bootstrap

@@ -84,7 +84,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
   Verdict admit(const Claim& claim);
-  void settle(const Key& key, Result<Descriptor> socket);
+  void settle(const Key& key, Result<Stream> stream);
   std::string name(Rank peer) const;
   void close() noexcept;
 

@@ -57,7 +57,12 @@ Bytes encode(const Hello& hello) {
   Writer out;
   out.raw(bytes_of(magic)).u16(hello.version).u8(uint8_t(hello.order)).u8(uint8_t(hello.purpose));
   const std::string_view build = std::string_view(hello.build).substr(0, build_bytes);
-  out.u8(hello.has_secret).zeros(3).raw(bytes_of(build)).zeros(build_bytes - build.size()).raw(hello.nonce);
+  out.u8(hello.has_secret)
+      .u8(hello.tls)
+      .zeros(2)
+      .raw(bytes_of(build))
+      .zeros(build_bytes - build.size())
+      .raw(hello.nonce);
   return out.take();
 }
 
@@ -69,7 +74,8 @@ std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> data) 
   hello.order = ByteOrder(in.u8());
   hello.purpose = Purpose(in.u8());
   hello.has_secret = in.u8() != 0;
-  in.raw(3);
+  hello.tls = in.u8() != 0;
+  in.raw(2);
   // Only what is harmless in a log line: the sender is not proven yet.
   for (const std::byte byte : in.raw(build_bytes))
     if (const char c = char(byte); (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' || c == '-')

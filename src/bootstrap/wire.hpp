@@ -29,8 +29,8 @@ struct Hello {
   uint16_t version = protocol_version;
   ByteOrder order = native_order();
   Purpose purpose = Purpose::control;
-  bool has_secret = false;
-  std::string build;  // at most 16 characters
+  bool has_secret = false, tls = false;  // tls: over TCP, what follows the Answer is TLS
+  std::string build;                     // at most 16 characters
   Nonce nonce{};
 };
 inline constexpr size_t hello_bytes = 64;

@@ -211,8 +211,8 @@ class Communicator::State final : bootstrap::Handler {
   }
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override {
-    tcp_.adopt(peer, lane, std::move(socket));
+  void connected(Rank peer, uint16_t lane, Result<Stream> stream) override {
+    tcp_.adopt(peer, lane, std::move(stream));
     waiter_->ring();
   }
   void failed(const Error& error) override {
