@@ -55,6 +55,11 @@ void Hub::start() {
     case RootAddress::Kind::tcp:
       break;
   }
+  if (const auto& own = setup_.listen; !own.ip.empty()) {
+    const Address address = tcp_address(asio::ip::make_address(own.ip), own.port);
+    if (const auto error = needs_secret(setup_, address)) return fail(*error);
+    return listen_at({address}, Clock::now() + bind_patience);
+  }
   const auto service = setup_.service.lock();
   if (!service) return;
   resolve(service, setup_.root.name, setup_.root.port,
@@ -226,7 +231,8 @@ void Hub::out_of_time() {
   if (hurried_by_ != 0) text += fmt::format(" (the init timeout of rank {})", hurried_by_);
   text += fmt::format("; rank 0 waited at {}", to_string(setup_.root));
   if (door_ && door_->refused() > 0)
-    text += fmt::format("; {} connection(s) were refused for a wrong secret or version, or for RONDO_TLS", door_->refused());
+    text += fmt::format("; {} connection(s) were refused for a wrong secret or version, or for RONDO_TLS",
+                        door_->refused());
   fail({ErrorCode::timeout, text, missing.front()});
 }
 

@@ -88,7 +88,7 @@ class Job {
   virtual const Policy& policy() const noexcept = 0;
   /// Why the data travel as they do; "" where nothing was to be decided.
   virtual std::string transport_reason() const = 0;
-  /// Where this rank listens for its peers; "": nowhere.
+  /// Where this rank's peers find it; "": nowhere.
   virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;

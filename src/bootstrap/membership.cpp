@@ -42,11 +42,14 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& poli
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
-  assert(root.ok() && ports.ok());  // the options are complete
-  return std::make_shared<StarSetup>(StarSetup{
-      service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
-      *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
-      options.interfaces, *ports, meeting, transport_of(options), policy, *options.heartbeat});
+  const auto advertised = parse_advertised(options.advertise, *ports);
+  const auto listen = parse_listen(options.listen);
+  assert(root.ok() && ports.ok() && advertised.ok() && listen.ok());  // the options are complete
+  return std::make_shared<StarSetup>(
+      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
+                *options.init_timeout, deadline_after(*options.init_timeout), limits,
+                this_process(options.node), options.interfaces, *ports, *advertised, *listen, meeting,
+                transport_of(options), policy, *options.heartbeat});
 }
 
 }  // namespace
@@ -122,7 +125,7 @@ void Membership::announce(const Error& error) noexcept {
 
 Result<Meeting> Membership::meet() const {
   if (!setup_) return Error{ErrorCode::invalid_argument, "a job of one rank has nobody to meet"};
-  return open_meeting(*setup_, ip_of(from_wire(job_.listeners[rank_], scope_)));
+  return open_meeting(*setup_, listens_at_);
 }
 
 std::vector<uint32_t> Membership::nodes() const {
@@ -146,8 +149,8 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
   if (listener) {
-    const auto ip = ip_of(local_address(listener.get()));
-    if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
+    listens_at_ = ip_of(local_address(listener.get()));
+    if (listens_at_.is_v6()) scope_ = listens_at_.to_v6().scope_id();
     door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
     const std::weak_ptr<Membership> weak = shared_from_this();
     const auto admit = [weak](const Claim& claim) {

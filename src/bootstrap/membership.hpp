@@ -116,7 +116,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
   std::string transport_reason_;
-  uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
+  asio::ip::address listens_at_;  // its own view of it: what the others dial is in job_.listeners
+  uint32_t scope_ = 0;            // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::set<Rank> left_;
   std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones

@@ -136,11 +136,12 @@ Result<Descriptor> Spoke::open_listener(const Socket& control) const {
                              "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
                              setup_.interfaces, choice->ip.to_string())};
   auto listener = listen_within(choice->ip, setup_.ports, setup_.rank);
-  if (listener)
-    log::line(
-        log::Level::info, int(setup_.rank), "listens for its peers at {} of interface {}; {}",
-        to_text(local_address(listener->get())), choice->interface,
-        setup_.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup_.interfaces);
+  if (!listener) return listener;
+  const Address bound = local_address(listener->get()), seen = as_others_see(setup_, bound);
+  log::line(log::Level::info, int(setup_.rank), "listens for its peers at {} of interface {}; {}{}",
+            to_text(bound), choice->interface,
+            setup_.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup_.interfaces,
+            seen == bound ? "" : "; they dial " + to_text(seen));
   return listener;
 }
 
@@ -162,7 +163,7 @@ void Spoke::join(Socket socket) {
   listener_ = std::move(*listener);
   const auto remaining = uint32_t(milliseconds_until(setup_.deadline));
   const Join join{setup_.world, uint32_t(setup_.timeout.count()), remaining, setup_.person,
-                  to_wire(local_address(listener_.get()))};
+                  to_wire(as_others_see(setup_, local_address(listener_.get())))};
   channel_->send({Kind::join, setup_.rank, 0, encode(join)});
   await(setup_.deadline + verdict_grace, &Spoke::verdict_missing);
 }

@@ -19,6 +19,13 @@ Message finding_message(Rank from, const Error& error) {
   return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message, true})};
 }
 
+Address as_others_see(const StarSetup& setup, const Address& bound) {
+  const auto& advertised = setup.advertised;
+  if (advertised.ip.empty()) return bound;
+  return tcp_address(asio::ip::make_address(advertised.ip),
+                     advertised_port(advertised, setup.ports, port_of(bound)));
+}
+
 bool one_machine(const StarSetup& setup) {
   if (setup.root.kind != RootAddress::Kind::tcp || setup.credentials.secret.empty()) return true;
   asio::error_code error;

@@ -136,8 +136,9 @@ class Communicator::State final : bootstrap::Handler {
     options.rank = part.rank;
     options.world = uint32_t(part.members.size());
     options.root = meeting.root;
-    options.fault.clear();     // it names ranks and operations of the job
-    std::optional<Error> own;  // of this communicator, in its own ranks
+    if (rank() != 0 || part.rank != 0) options.listen.clear();  // rank 0's address alone
+    options.fault.clear();                                      // it names ranks and operations of the job
+    std::optional<Error> own;                                   // of this communicator, in its own ranks
     meeting.failure = [this, &own] {
       if (failure_.is_set()) own = failure_.get();
       return own;

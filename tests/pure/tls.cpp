@@ -56,7 +56,8 @@ Moved read(Session& session, std::span<std::byte> data) {
 }
 
 // All of `data` from one to the other, in calls of these sizes; whether it came out the same.
-bool carries(Session& from, Session& to, const std::vector<std::byte>& data, size_t write_size, size_t read_size) {
+bool carries(Session& from, Session& to, const std::vector<std::byte>& data, size_t write_size,
+             size_t read_size) {
   std::vector<std::byte> got(data.size());
   size_t sent = 0, taken = 0;
   for (int idle = 0; (taken < data.size() || from.unsent()) && idle < 1000; ++idle) {
@@ -112,7 +113,8 @@ TEST_CASE("tls: a read that gives less than asked for has left nothing behind in
   Ends ends;
   ends.shake(good, good);
   const auto data = numbered(3 * 16384);
-  for (int i = 0; i < 48; ++i) CHECK(write(*ends.dialler, std::span(data).subspan(size_t(i) * 1024, 1024)).bytes == 1024);
+  for (int i = 0; i < 48; ++i)
+    CHECK(write(*ends.dialler, std::span(data).subspan(size_t(i) * 1024, 1024)).bytes == 1024);
   std::vector<std::byte> got(data.size() + 1);
   CHECK(read(*ends.acceptor, got).bytes == data.size());
   got.pop_back();
