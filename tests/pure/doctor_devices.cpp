@@ -1,4 +1,4 @@
-// rondo doctor: RDMA devices and GPUs, on paper and in folders that look like /sys and /proc.
+// rondo doctor: RDMA devices, GPUs and quotas, on paper and in folders that look like /sys and /proc.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -112,4 +112,34 @@ TEST_CASE("doctor: GPUs of the driver and of the PCI bus, each once") {
   CHECK(has(praise(machine, "GPUs", {2u, ""}), "NVIDIA H200 at 0000:01:00.0"));
   CHECK(has(praise(machine, "GPUs"), "driver 570.1"));
   CHECK(has(only(machine, "GPUs", {3u, ""}).what, "3 ranks for 2 GPUs"));
+}
+
+TEST_CASE("doctor: the quota of a control group, in every version and place") {
+  const auto quota = [](const std::string& groups, std::vector<std::pair<std::string, std::string>> files) {
+    const Tree tree;
+    tree.put("/proc/self/cgroup", groups);
+    for (const auto& [path, text] : files) tree.put("/sys/fs/cgroup" + path, text);
+    return probe_cpus(tree.root).quota;
+  };
+  CHECK_FALSE(quota("0::/", {}).has_value());
+  CHECK(quota("0::/", {{"/cpu.max", "150000 100000"}}) == 1.5);  // a container sees its own group only
+  CHECK_FALSE(quota("0::/a/b", {{"/a/b/cpu.max", "max 100000"}}).has_value());
+  CHECK(quota("0::/a/b", {{"/a/cpu.max", "200000 100000"}, {"/a/b/cpu.max", "max 100000"}}) == 2);
+  CHECK(quota("0::/a/b", {{"/a/cpu.max", "200000 100000"}, {"/a/b/cpu.max", "50000 100000"}}) == 0.5);
+  // Version 1: one folder for each set of controllers.
+  CHECK(quota("4:cpu,cpuacct:/docker/x\n3:memory:/y",
+              {{"/cpu,cpuacct/docker/x/cpu.cfs_quota_us", "300000"},
+               {"/cpu,cpuacct/docker/x/cpu.cfs_period_us", "100000"}}) == 3);
+  CHECK_FALSE(quota("1:cpu:/", {{"/cpu/cpu.cfs_quota_us", "-1"}, {"/cpu/cpu.cfs_period_us", "100000"}}));
+  CHECK(quota("1:cpuset:/a\n0::/", {{"/unified/cpu.max", "100000 100000"}}) == 1);
+}
+
+TEST_CASE("doctor: the clock source and the speed of interfaces") {
+  const Tree tree;
+  CHECK(probe_clock(tree.root) == "");
+  tree.put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "acpi_pm");
+  CHECK(probe_clock(tree.root) == "acpi_pm");
+  tree.put("/sys/class/net/eth0/speed", "25000");
+  tree.put("/sys/class/net/eth1/speed", "-1");
+  CHECK(probe_speeds(tree.root) == std::map<std::string, uint32_t>{{"eth0", 25000}});
 }

@@ -78,19 +78,17 @@ Findings check_interfaces(const Machine& machine, const Plan&) {
 Findings check_host_name(const Machine& machine, const Plan&) {
   const HostName& host = machine.host;
   const std::string add = fmt::format(
-      "a line \"ADDRESS {}\" in /etc/hosts, with this machine's own address, or "
-      "give RONDO_ROOT and MASTER_ADDR as addresses",
+      "give {} this machine's own address in /etc/hosts, or give RONDO_ROOT and MASTER_ADDR as addresses",
       host.name);
   if (host.addresses.empty())
     return {warning(fmt::format("{} cannot be resolved: {}", host.name, host.error),
                     "launchers and scripts tell ranks to find rank 0 by this name", add)};
   const std::string means = fmt::format("{} means {}", host.name, list_of(host.addresses));
   if (std::ranges::all_of(host.addresses, [](const Ip& ip) { return ip.is_loopback(); }))
-    return {
-        note(means + " on this machine",
-             "whoever is told that address finds itself. Rondo tells its peers another; a rank 0 named so "
-             "listens everywhere if there is a secret, and on loopback only if not",
-             "nothing for Rondo; for other programs, " + add)};
+    return {note(means + " on this machine",
+                 "whoever is told that address finds itself. Rondo tells its peers another; but a rank 0 "
+                 "named so listens on loopback only if there is no secret",
+                 "nothing for Rondo; for other programs, " + add)};
   if (std::ranges::none_of(host.addresses, [&](const Ip& ip) { return is_here(machine, ip); }))
     return {warning(means + ", which is not here",
                     "ranks that look for rank 0 by this name look on another machine", add)};
@@ -117,9 +115,8 @@ Findings check_ports(const Machine& machine, const Plan& plan) {
       "every rank of a machine but rank 0 listens at one of them, and so it is for each communicator that "
       "split makes";
   if (free < needed)
-    return {problem(
-        plan.ranks ? fmt::format("{}, {} needed", what, needed) : what, why,
-        "end what holds them (ss -ltnp shows it), or give a longer range; unset, the kernel chooses")};
+    return {problem(plan.ranks ? fmt::format("{}, {} needed", what, needed) : what, why,
+                    "give a longer range, or none and the kernel chooses; ss -ltnp shows what holds a port")};
   if (free < all) return {note(what, why, "nothing, as long as enough of them are free")};
   return {ok(what)};
 }

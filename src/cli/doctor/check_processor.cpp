@@ -24,11 +24,11 @@ Findings check_cores(const Machine& machine, const Plan& plan) {
                     "raise it",
                     cores, cores == 1 ? "" : "s")));
   if (plan.ranks && *plan.ranks > cores)
-    found.push_back(
-        warning(fmt::format("{} ranks for {} core{}", *plan.ranks, cores, cores == 1 ? "" : "s"),
-                "they take turns: Rondo sleeps in place of spinning, and an operation waits until "
-                "every rank has had its turn; right, but slow",
-                fmt::format("start {} ranks here, or give the job more cores", cores)));
+    found.push_back(warning(
+        fmt::format("{} ranks for {} core{}", *plan.ranks, cores, cores == 1 ? "" : "s"),
+        "they take turns: Rondo sleeps in place of spinning, and an operation waits until "
+        "every rank has had its turn; right, but slow",
+        fmt::format("start {} rank{} here, or give the job more cores", cores, cores == 1 ? "" : "s")));
   if (!found.empty()) return found;
   const std::string text = cpus.usable == cpus.present
                                ? fmt::format("{}", cpus.usable)
