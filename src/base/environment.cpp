@@ -25,7 +25,7 @@ namespace {
 constexpr uint32_t largest_world = 65536;
 constexpr double longest_timeout_s = 1e6;
 constexpr size_t longest_secret = 4096;
-constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000};
+constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000}, default_heartbeat{10'000};
 
 Result<milliseconds> seconds(const Setting& setting) {
   double number = 0;
@@ -90,8 +90,11 @@ Result<Options> checked(Options options, const Sources& from) {
     return invalid({from.ports, options.ports}, ports.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
+  if (!options.heartbeat) options.heartbeat = default_heartbeat;
   if (auto ok = check_timeout("Options::init_timeout", *options.init_timeout); !ok) return ok.error();
   if (auto ok = check_timeout("Options::timeout", *options.timeout); !ok) return ok.error();
+  if (options.heartbeat->count() != 0)
+    if (auto ok = check_timeout("Options::heartbeat", *options.heartbeat); !ok) return ok.error();
   return options;
 }
 
@@ -161,6 +164,11 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   if (auto ok = fill(options.init_timeout, nullptr, lookup, {"RONDO_INIT_TIMEOUT"}, seconds); !ok)
     return ok.error();
   if (auto ok = fill(options.timeout, nullptr, lookup, {"RONDO_TIMEOUT"}, seconds); !ok) return ok.error();
+  const auto patience = [](const Setting& setting) -> Result<milliseconds> {
+    return setting.value == "0" ? milliseconds(0) : seconds(setting);
+  };
+  if (auto ok = fill(options.heartbeat, nullptr, lookup, {"RONDO_HEARTBEAT"}, patience); !ok)
+    return ok.error();
   if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
   fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
@@ -168,6 +176,8 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   fill(options.tuning, from.tuning, lookup, "RONDO_TUNING");
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
+    return ok.error();
+  if (auto ok = fill(options.state_signal, nullptr, lookup, {"RONDO_STATE_SIGNAL"}, flag); !ok)
     return ok.error();
   const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
   if (auto ok = fill(options.node, nullptr, lookup, {"RONDO_NODE"}, node); !ok) return ok.error();

@@ -32,6 +32,7 @@ Hub::Hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
       owner_(std::move(owner)),
       deadline_timer_(setup.context),
       retry_timer_(setup.context),
+      heartbeat_(setup.context, setup.world),
       members_(setup.world) {
   members_[0].join.person = setup.person;
   members_[0].join.timeout_ms = uint32_t(setup.timeout.count());
@@ -280,11 +281,17 @@ void Hub::complete() {
   welcome.transport = setup_.transport;
   welcome.policy = setup_.policy;
   welcome.remaining_ms = uint32_t(milliseconds_until(setup_.deadline));
+  welcome.heartbeat_ms = uint32_t(setup_.heartbeat.count());
   for (const Member& member : members_) {
     welcome.persons.push_back(member.join.person);
     welcome.listeners.push_back(member.join.listener);
   }
   tell_others({Kind::welcome, 0, everyone, encode(welcome)});
+  heartbeat_.start(setup_.heartbeat, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self) self->beat();
+    return self;
+  });
   if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), {});
 }
 
@@ -298,6 +305,19 @@ void Hub::fail(const Error& error) {
 }
 
 // ---- Afterwards.
+
+void Hub::beat() {
+  tell_others({Kind::beat, 0, everyone, {}});
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    if (heartbeat_.is_silent(rank) && !members_[rank].gone) silent(rank);
+}
+
+std::vector<uint64_t> Hub::silence_ms() const {
+  std::vector<uint64_t> silences(setup_.world);
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    silences[rank] = uint64_t(heartbeat_.silence(rank).count());
+  return silences;
+}
 
 void Hub::send(const Message& message) {
   if (phase_ != Phase::running) return;
@@ -313,10 +333,13 @@ void Hub::received(Rank from, const Message& message) {
   }
   if (phase_ == Phase::closed || members_[from].gone) return;
   if (message.from != from) return lost(from, "spoke in the name of another rank");
+  heartbeat_.heard(from);
   switch (message.kind) {
     case Kind::join:
     case Kind::welcome:
     case Kind::groups:
+    case Kind::ask:
+    case Kind::summary:
       return lost(from, "sent a message that only starts a job");
     case Kind::failed:
       // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.
@@ -325,8 +348,11 @@ void Hub::received(Rank from, const Message& message) {
     case Kind::leave:
       members_[from].gone = true;
       break;
+    case Kind::beat:
+      return;
     case Kind::dial:
     case Kind::shared:
+    case Kind::report:
       break;
   }
   send(message);
@@ -348,11 +374,22 @@ void Hub::lost(Rank rank, const std::string& why) {
   });
 }
 
+// It is told too, for the day that it goes on.
+void Hub::silent(Rank rank) {
+  Member& member = members_[rank];
+  const Error error{ErrorCode::peer_lost, silence_text(rank, member.join.person, heartbeat_.patience()),
+                    rank};
+  member.channel->send(finding_message(rank, error));
+  member.channel->finish();
+  member.gone = true;
+  tell_loss(rank, error);
+}
+
 void Hub::tell_loss(Rank rank, const Error& error) {
   if (phase_ == Phase::closed) return;
   if (phase_ == Phase::gathering) return fail(error);
   if (std::exchange(failure_told_, true)) return;
-  const Message message = failure_message(rank, error);
+  const Message message = finding_message(rank, error);
   tell_others(message);
   tell_owner(message);
 }
@@ -371,6 +408,7 @@ void Hub::close() noexcept {
   if (std::exchange(phase_, Phase::closed) == Phase::closed) return;
   deadline_timer_.cancel();
   retry_timer_.cancel();
+  heartbeat_.stop();
   if (door_) door_->close();
   if (file_nonce_ != 0) withdraw(setup_.root.name, std::exchange(file_nonce_, 0));
   for (const auto& channel : arriving_) channel->finish();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bootstrap/channel.hpp"
+#include "bootstrap/heartbeat.hpp"
 #include "bootstrap/star.hpp"
 
 namespace rondo::bootstrap {
@@ -13,6 +14,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   Hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
   void start() override;
   void send(const Message& message) override;
+  std::vector<uint64_t> silence_ms() const override;
   void close() noexcept override;
 
  private:
@@ -40,8 +42,10 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void fail(const Error& error);
 
   // Afterwards.
+  void beat();
   void received(Rank from, const Message& message);
   void lost(Rank rank, const std::string& why);
+  void silent(Rank rank);
   void tell_loss(Rank rank, const Error& error);
   void tell_others(const Message& message);
   void tell_owner(const Message& message);
@@ -49,6 +53,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   StarSetup setup_;
   const std::weak_ptr<StarOwner> owner_;
   asio::steady_timer deadline_timer_, retry_timer_;
+  Heartbeat heartbeat_;  // of all ranks; its own is not looked at
   std::shared_ptr<Door> door_;
   std::vector<std::shared_ptr<Channel>> arriving_;  // proven, have not said `join` yet
   std::vector<Member> members_;                     // by rank; [0] is this process

@@ -24,9 +24,14 @@ class JoinedJob : public Job {
   std::vector<uint32_t> nodes() const override { return membership_->nodes(); }
   const Policy& policy() const noexcept override { return membership_->policy(); }
   bool shares_memory() const noexcept override { return membership_->shares_memory(); }
+  std::string transport_reason() const override { return membership_->transport_reason(); }
+  std::string address() const override { return membership_->address(); }
   uint64_t epoch() const noexcept override { return membership_->epoch(); }
   void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
   void announce(const Error& error) noexcept override { membership_->announce(error); }
+  void report(Report::Reason reason, const CallKey& key) noexcept override {
+    membership_->report(reason, key);
+  }
   Result<Meeting> meet() const override { return membership_->meet(); }
 
  private:

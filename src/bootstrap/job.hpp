@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "bootstrap/meeting.hpp"
+#include "bootstrap/report.hpp"
 #include "bootstrap/wire.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
@@ -51,6 +52,10 @@ class Handler {
   /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
   /// announce(). The error's peer is the rank to blame.
   virtual void failed(const Error& error) = 0;
+  /// What this rank has to say about a call.
+  virtual Account account(const CallKey&) { return {}; }
+  /// The answer to a report that a deadline has passed.
+  virtual void summarised(const Summary&) {}
 };
 
 /// Joined when made. Destruction leaves the job in order: the other ranks learn that this is no failure.
@@ -80,6 +85,10 @@ class Job {
   virtual std::vector<uint32_t> nodes() const = 0;
   /// Rank 0's, which counts.
   virtual const Policy& policy() const noexcept = 0;
+  /// Why the data travel as they do; "" where nothing was to be decided.
+  virtual std::string transport_reason() const = 0;
+  /// Where this rank listens for its peers; "": nowhere.
+  virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
   /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank
@@ -87,6 +96,10 @@ class Job {
   virtual void connect(Rank peer, uint16_t lane) noexcept = 0;
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.
   virtual void announce(const Error& error) noexcept = 0;
+  /// Any thread. This rank makes no progress with a call, as Handler::account will say. All ranks are asked about
+  /// it: if they disagree, the job fails on all of them, with `mismatch`; a reporter that is late gets
+  /// Handler::summarised. Without rank 0 nobody answers.
+  virtual void report(Report::Reason reason, const CallKey& key) noexcept = 0;
   /// Any thread. Opens a place to meet for a new job of ranks of this one, whose rank 0 this rank will be;
   /// the others are told root and tag by whoever wants them to join. Errors: system.
   virtual Result<Meeting> meet() const = 0;

@@ -46,7 +46,7 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& poli
   return std::make_shared<StarSetup>(StarSetup{
       service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
       *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
-      options.interfaces, *ports, meeting, transport_of(options), policy});
+      options.interfaces, *ports, meeting, transport_of(options), policy, *options.heartbeat});
 }
 
 }  // namespace
@@ -133,6 +133,11 @@ std::vector<uint32_t> Membership::nodes() const {
   return nodes;
 }
 
+std::string Membership::address() const {
+  if (job_.listeners.empty() || job_.listeners[rank_].family == 0) return {};
+  return to_text(from_wire(job_.listeners[rank_], scope_));
+}
+
 // ---- The service thread: joining and the control plane.
 
 void Membership::joined(Welcome welcome, Descriptor listener) {
@@ -182,19 +187,25 @@ void Membership::deliver(const Message& message) {
       if (const auto groups = decode_groups(message.body); groups && groups->group.size() == world_)
         conclude(*groups);
       return;
+    case Kind::report:
+      if (const auto report = decode_report(message.body)) reported(message.from, *report);
+      return;
+    case Kind::ask:
+      if (const auto key = decode_key(message.body)) send_report(Report::Reason::asked, *key);
+      return;
+    case Kind::summary:
+      if (const auto summary = decode_summary(message.body)) summarise(*summary);
+      return;
     case Kind::join:
     case Kind::welcome:
+    case Kind::beat:
       return;
   }
 }
 
-// A failure in which the sender is its own subject was written by the hub about a rank that was lost.
 void Membership::failed(Rank from, const Failure& failure) {
   if (std::exchange(failed_, true)) return;
-  const bool about_itself = failure.code == ErrorCode::peer_lost && failure.peer == from;
-  const std::string text =
-      about_itself ? failure.text
-                   : fmt::format("{} reported: {}", describe(from, job_.persons[from]), failure.text);
+  const std::string text = failure.complete ? failure.text : name(from) + " reported: " + failure.text;
   const Error error{failure.code, text, failure.peer ? failure.peer : from};
   if (!join_finished_) return finish_join(error);
   tell([&](Handler& handler) { handler.failed(error); });
@@ -222,6 +233,7 @@ void Membership::close() noexcept {
   if (door_) door_->close();
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
+  questions_.clear();
   for (auto& [key, link] : links_) {
     if (link.dial) link.dial->cancel();
     if (link.retry) link.retry->cancel();

@@ -9,6 +9,7 @@
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
 #include "bootstrap/exchange.hpp"
+#include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/star.hpp"
 
@@ -27,6 +28,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void leave(milliseconds patience) noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
+  void report(Report::Reason reason, const CallKey& key) noexcept;
 
   Result<Meeting> meet() const;
 
@@ -36,6 +38,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint64_t epoch() const noexcept { return job_.epoch; }
   std::vector<uint32_t> nodes() const;
   const Policy& policy() const noexcept { return job_.policy; }
+  const std::string& transport_reason() const noexcept { return transport_reason_; }
+  std::string address() const;
   bool shares_memory() const noexcept { return shares_memory_; }
 
  private:
@@ -53,6 +57,17 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+
+  // Questions (questions.cpp): what ranks that make no progress have called.
+  struct Question;
+  void reported(Rank from, const Report& report);
+  void ask(const CallKey& key);
+  void await_answers(const CallKey& key, Question& question);
+  void out_of_patience(const CallKey& key);
+  void conclude(const CallKey& key);
+  void disagree(const Inquiry::Disagreement& disagreement);
+  void send_report(Report::Reason reason, const CallKey& key);
+  void summarise(const Summary& summary);
 
   // Between joined and the end of join: agreeing on what carries the data.
   void open_memory_door();
@@ -100,9 +115,11 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::shared_ptr<asio::steady_timer> agreement_timer_;
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
+  std::string transport_reason_;
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::set<Rank> left_;
+  std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones
   bool failed_ = false, closed_ = false;
 };
 

@@ -43,6 +43,13 @@ std::string describe(Rank rank, const Person& person) {
   return fmt::format("rank {} (pid {} on {})", rank, person.pid, person.host);
 }
 
+std::string silence_text(Rank rank, const Person& person, milliseconds patience) {
+  return fmt::format(
+      "{} has not been heard of for {}: its process is stopped, or its machine or network is gone "
+      "(RONDO_HEARTBEAT says how long to wait)",
+      describe(rank, person), in_seconds(uint64_t(patience.count())));
+}
+
 std::string in_seconds(uint64_t milliseconds) { return fmt::format("{:.1f} s", double(milliseconds) / 1000); }
 
 std::string list_of(const std::vector<Rank>& ranks, uint32_t world) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "bootstrap/state_door.hpp"
+
 namespace rondo::bootstrap {
 
 class Service {
@@ -24,6 +26,7 @@ class Service {
   Service(const Service&) = delete;
 
   asio::io_context& context() noexcept { return core_->context; }
+  StateDoor& state_door() noexcept { return *state_door_; }
 
   /// Any thread. How many handlers an exception has ended, and why the last one: for whoever waits for what one
   /// of them was to do.
@@ -62,6 +65,7 @@ class Service {
   const std::shared_ptr<Core> core_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_;
   std::thread thread_;
+  std::shared_ptr<StateDoor> state_door_;
 };
 
 }  // namespace rondo::bootstrap

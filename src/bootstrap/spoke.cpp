@@ -29,6 +29,7 @@ Spoke::Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
       owner_(std::move(owner)),
       deadline_timer_(setup.context),
       retry_timer_(setup.context),
+      heartbeat_(setup.context, 1),
       tag_(setup.meeting.tag) {}
 
 // ---- Finding rank 0.
@@ -181,9 +182,25 @@ void Spoke::received(const Message& message) {
     return lost("sent a message out of turn");
   }
   if (phase_ != Phase::running) return;
-  const bool only_from_root = message.kind == Kind::groups && message.from != 0;
-  if (message.kind == Kind::join || message.kind == Kind::welcome || only_from_root)
-    return lost("sent a message out of turn");
+  heartbeat_.heard(0);
+  switch (message.kind) {
+    case Kind::beat:
+      return;
+    case Kind::groups:
+    case Kind::ask:
+    case Kind::summary:
+      if (message.from != 0) return lost("sent a message out of turn");
+      break;
+    case Kind::join:
+    case Kind::welcome:
+    case Kind::report:
+      return lost("sent a message out of turn");
+    case Kind::failed:
+    case Kind::leave:
+    case Kind::dial:
+    case Kind::shared:
+      break;
+  }
   if (message.kind == Kind::leave && message.from == 0) phase_ = Phase::alone;
   if (const auto owner = owner_.lock()) owner->deliver(message);
 }
@@ -194,7 +211,24 @@ void Spoke::welcomed(const Message& message) {
   phase_ = Phase::running;
   deadline_timer_.cancel();
   root_ = welcome->persons[0];
+  heartbeat_.start(milliseconds(welcome->heartbeat_ms), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self) self->beat();
+    return self;
+  });
   if (const auto owner = owner_.lock()) owner->joined(std::move(*welcome), std::move(listener_));
+}
+
+void Spoke::beat() {
+  if (phase_ != Phase::running) return;
+  if (heartbeat_.is_silent(0)) return silent();
+  channel_->send({Kind::beat, setup_.rank, 0, {}});
+}
+
+void Spoke::silent() {
+  phase_ = Phase::alone;
+  const Error error{ErrorCode::peer_lost, silence_text(0, root_, heartbeat_.patience()), Rank(0)};
+  if (const auto owner = owner_.lock()) owner->deliver(finding_message(0, error));
 }
 
 void Spoke::lost(const std::string& why) {
@@ -211,7 +245,7 @@ void Spoke::lost(const std::string& why) {
     const auto self = weak.lock();
     if (!self || self->phase_ != Phase::alone) return;
     if (joining) return self->fail(error);
-    if (const auto owner = self->owner_.lock()) owner->deliver(failure_message(0, error));
+    if (const auto owner = self->owner_.lock()) owner->deliver(finding_message(0, error));
   });
 }
 
@@ -228,6 +262,7 @@ void Spoke::close() noexcept {
   if (std::exchange(phase_, Phase::closed) == Phase::closed) return;
   deadline_timer_.cancel();
   retry_timer_.cancel();
+  heartbeat_.stop();
   if (dial_) dial_->cancel();
   if (channel_) channel_->finish();
 }

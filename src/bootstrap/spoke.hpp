@@ -5,6 +5,7 @@
 
 #include "bootstrap/channel.hpp"
 #include "bootstrap/dial.hpp"
+#include "bootstrap/heartbeat.hpp"
 #include "bootstrap/star.hpp"
 
 namespace rondo::bootstrap {
@@ -31,12 +32,15 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   void verdict_missing();
   void received(const Message& message);
   void welcomed(const Message& message);
+  void beat();
+  void silent();
   void lost(const std::string& why);
   void fail(const Error& error);
 
   const StarSetup setup_;
   const std::weak_ptr<StarOwner> owner_;
   asio::steady_timer deadline_timer_, retry_timer_;
+  Heartbeat heartbeat_;  // of rank 0
   std::vector<Address> addresses_;
   size_t next_address_ = 0;
   TimePoint resolved_at_{};

@@ -12,7 +12,11 @@ void later(asio::io_context& context, milliseconds delay, std::function<void()> 
 }
 
 Message failure_message(Rank from, const Error& error) {
-  return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message})};
+  return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message, false})};
+}
+
+Message finding_message(Rank from, const Error& error) {
+  return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message, true})};
 }
 
 bool one_machine(const StarSetup& setup) {

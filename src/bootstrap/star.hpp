@@ -8,6 +8,7 @@
 // An end of a connection that was not announced by `leave` becomes a `failed` message that names the rank.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/port_range.hpp"
@@ -37,6 +38,8 @@ class Star {
   virtual ~Star() = default;
   virtual void start() = 0;
   virtual void send(const Message& message) = 0;
+  /// Rank 0: for how long nothing has come from each rank.
+  virtual std::vector<uint64_t> silence_ms() const { return {}; }
   /// What was sent still arrives.
   virtual void close() noexcept = 0;
 };
@@ -57,6 +60,7 @@ struct StarSetup {
   Meeting meeting;
   Transport transport;
   Policy policy;
+  milliseconds heartbeat;  // Options::heartbeat
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
@@ -67,7 +71,10 @@ std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner
 inline constexpr milliseconds loss_delay{30};
 void later(asio::io_context& context, milliseconds delay, std::function<void()> call);
 
+/// Of what `from` has run into itself; its receivers say who reported it.
 Message failure_message(Rank from, const Error& error);
+/// Of what the control plane has found out; the text is complete.
+Message finding_message(Rank from, const Error& error);
 /// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
 bool one_machine(const StarSetup& setup);
 /// Without a secret only this machine's own addresses will do.

@@ -133,6 +133,10 @@ std::optional<Head> decode_head(std::span<const std::byte, head_bytes> data) {
     case Kind::dial:
     case Kind::shared:
     case Kind::groups:
+    case Kind::report:
+    case Kind::ask:
+    case Kind::summary:
+    case Kind::beat:
       return head;
   }
   return std::nullopt;
@@ -163,7 +167,7 @@ Bytes encode(const Welcome& welcome) {
   out.u64(welcome.epoch).u8(uint8_t(welcome.transport));
   out.text(welcome.policy.algorithm, longest_algorithm).u8(welcome.policy.reproducible);
   out.text(welcome.policy.table, longest_table);
-  out.u32(welcome.remaining_ms);
+  out.u32(welcome.remaining_ms).u32(welcome.heartbeat_ms);
   out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
     write(out, welcome.persons[rank]);
@@ -181,6 +185,7 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   welcome.policy.reproducible = in.u8() != 0;
   welcome.policy.table = in.text();
   welcome.remaining_ms = in.u32();
+  welcome.heartbeat_ms = in.u32();
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) {
     welcome.persons.push_back(read_person(in));
@@ -233,6 +238,7 @@ Bytes encode(const Failure& failure) {
   return Writer()
       .u8(uint8_t(failure.code))
       .u8(failure.peer.has_value())
+      .u8(failure.complete)
       .u32(failure.peer.value_or(0))
       .text(failure.text, longest_text)
       .take();
@@ -242,10 +248,11 @@ std::optional<Failure> decode_failure(std::span<const std::byte> data) {
   Reader in(data);
   const auto code = error_code(in.u8());
   const bool has_peer = in.u8() != 0;
+  const bool complete = in.u8() != 0;
   const Rank peer = in.u32();
   std::string text = in.text();
   if (!in.finished() || !code) return std::nullopt;
-  return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text)};
+  return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text), complete};
 }
 
 Bytes encode_lane(uint16_t lane) { return Writer().u16(lane).take(); }

@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 3;
+inline constexpr uint16_t protocol_version = 4;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -100,13 +100,17 @@ inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64,
 inline constexpr size_t longest_small_body = 4096, longest_welcome_body = 16u << 20;
 
 enum class Kind : uint8_t {
-  join = 1,     // rank -> root: Join
-  welcome = 2,  // root -> rank: Welcome
-  failed = 3,   // any -> everyone: Failure
-  leave = 4,    // any -> everyone: in order, no failure
-  dial = 5,     // higher rank -> lower rank: u16 lane
-  shared = 6,   // rank -> root: Shared
-  groups = 7,   // root -> everyone: Groups
+  join = 1,      // rank -> root: Join
+  welcome = 2,   // root -> rank: Welcome
+  failed = 3,    // any -> everyone: Failure
+  leave = 4,     // any -> everyone: in order, no failure
+  dial = 5,      // higher rank -> lower rank: u16 lane
+  shared = 6,    // rank -> root: Shared
+  groups = 7,    // root -> everyone: Groups
+  report = 8,    // rank -> root: Report
+  ask = 9,       // root -> rank: CallKey
+  summary = 10,  // root -> rank: Summary
+  beat = 11,     // between rank and root: still here
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -140,6 +144,7 @@ struct Welcome {
   Transport transport = Transport::automatic;
   Policy policy;
   uint32_t remaining_ms = 0;           // until all must have agreed on the transport
+  uint32_t heartbeat_ms = 0;           // Options::heartbeat of rank 0
   std::vector<Person> persons;         // by rank
   std::vector<DataAddress> listeners;  // by rank
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -163,6 +168,7 @@ struct Failure {
   ErrorCode code = ErrorCode::aborted;
   std::optional<Rank> peer;
   std::string text;
+  bool complete = false;  // the text says who found it, or it does not matter
 };
 
 Bytes encode(const Message&);

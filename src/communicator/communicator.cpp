@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <new>
@@ -13,6 +14,7 @@
 #include "bootstrap/job.hpp"
 #include "bootstrap/service.hpp"
 #include "bootstrap/socket.hpp"
+#include "communicator/accounts.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
@@ -21,6 +23,7 @@
 #include "communicator/runner.hpp"
 #include "communicator/shared_memory.hpp"
 #include "communicator/split.hpp"
+#include "communicator/state_json.hpp"
 #include "engine/engine.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
@@ -84,6 +87,7 @@ class Communicator::State final : bootstrap::Handler {
 
   // What is still under way ends with `aborted`, here and now; the peers see the links close.
   ~State() override {
+    if (state_door_ != nullptr) state_door_->remove(told_as_);
     if (postman_) postman_->stop();
     postman_.reset();
     if (!runner_) return;
@@ -166,6 +170,10 @@ class Communicator::State final : bootstrap::Handler {
     operations_ = std::make_shared<Operations>(*runner_);
     attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
     runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
+    running_.store(engine_.get(), std::memory_order_release);
+    state_door_ = &service.state_door();
+    told_as_ = state_door_->add([this] { return state_json(*job_, transport(), *engine_, failure_); });
+    if (options_.state_signal.value_or(false)) state_door_->answer_signal();
     return {};
   }
 
@@ -194,8 +202,9 @@ class Communicator::State final : bootstrap::Handler {
     waiter_->ring();
   }
   void failed(const Error& error) override {
-    // A rank that waits for this one blames it; this one knows that it waits itself.
-    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
+    // A rank that waits for this one blames it; this one knows that it waits itself. Not so where all agree.
+    const bool verdict = error.code == ErrorCode::mismatch;
+    const auto peer = error.peer == rank_ && !verdict ? std::nullopt : error.peer;
     try {
       failure_.set({error.code, error.message, peer});
     } catch (const std::bad_alloc&) {
@@ -203,6 +212,15 @@ class Communicator::State final : bootstrap::Handler {
       failure_.set({error.code, "no memory left", peer});
     }
     waiter_->ring();
+  }
+
+  bootstrap::Account account(const bootstrap::CallKey& key) override {
+    // Asked before this rank has come out of joining: it has called nothing.
+    const engine::Engine* engine = running_.load(std::memory_order_acquire);
+    return engine != nullptr ? account_of(engine->recorder(), rank_, key) : bootstrap::Account{};
+  }
+  void summarised(const bootstrap::Summary& summary) override {
+    if (running_.load(std::memory_order_acquire) != nullptr) runner_->summarised(summary);
   }
 
   Options options_;  // complete
@@ -215,10 +233,13 @@ class Communicator::State final : bootstrap::Handler {
   tcp::TcpFabric tcp_;  // unused where there is shm_
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Runner> runner_;
-  std::shared_ptr<Operations> operations_;  // shared with every Work
-  std::shared_ptr<Attendant> attendant_;    // shared with the service thread
-  std::shared_ptr<Postman> postman_;        // too; none without shm_
-  std::unique_ptr<bootstrap::Job> job_;     // last, so destroyed first: no Handler call outlives it
+  std::atomic<const engine::Engine*> running_{nullptr};  // for the service thread: all is made
+  std::shared_ptr<Operations> operations_;               // shared with every Work
+  std::shared_ptr<Attendant> attendant_;                 // shared with the service thread
+  bootstrap::StateDoor* state_door_ = nullptr;           // of the service, which the job holds
+  uint64_t told_as_ = 0;
+  std::shared_ptr<Postman> postman_;     // too; none without shm_
+  std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
 };
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}

@@ -4,15 +4,22 @@
 
 #include <exception>
 
+#include "communicator/accounts.hpp"
+
 namespace rondo {
 
 using engine::Progress;
+using Reason = bootstrap::Report::Reason;
 
 namespace {
 
 // How long a broken link waits for the control plane to say which rank is the cause: a neighbour may have
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{250};
+// For the answers of all ranks to a question, and a little more.
+constexpr milliseconds disagreement_time{700}, summary_time{300};
+// Without movement: long for a network and short for a person.
+constexpr milliseconds quiet_time{100};
 
 Error unexpected(const std::exception& exception) {
   return {ErrorCode::system, fmt::format("an operation was given up: {}", exception.what())};
@@ -27,6 +34,8 @@ void Runner::spread(const Error& error) noexcept {
 
 void Runner::begin(Operation& operation) {
   deadline_ = operation.deadline;
+  moving_ = true;
+  report_at_ = TimePoint::max();
   if (parts_->failure.is_set()) {
     operation.error = told();
     return;
@@ -40,7 +49,7 @@ void Runner::begin(Operation& operation) {
 
 Progress Runner::advance(Operation& operation) {
   if (operation.error) return Progress::ended;
-  if (lost_) return await_verdict(operation);
+  if (broken_) return await_verdict(operation);
   try {
     return pass(operation);
   } catch (const std::exception& exception) {
@@ -53,20 +62,89 @@ Progress Runner::pass(Operation& operation) {
   const Progress progress = parts_->engine.advance();
   const std::optional<Error>& error = parts_->engine.error();
   if (progress == Progress::ended && !error && operation.group) operation.group->unpack();
-  if (progress != Progress::ended || !error) return progress;
-  if (error->code == ErrorCode::peer_lost) {
-    lost_ = error;
-    verdict_by_ = deadline_after(verdict_time);
-    return await_verdict(operation);
+  switch (progress) {
+    case Progress::moved:
+      moving_ = true;
+      return progress;
+    case Progress::asleep:
+      rest();
+      return progress;
+    case Progress::idle:
+      return progress;
+    case Progress::ended:
+      return error ? break_off(*error, operation) : progress;
   }
-  operation.error = fail(*error);
-  return Progress::ended;
+  return progress;
+}
+
+// Before a sleep, so that looking at the clock costs nothing.
+void Runner::rest() {
+  const TimePoint now = Clock::now();
+  if (std::exchange(moving_, false)) report_at_ = now + quiet_time;
+  if (now < report_at_) return;
+  report_at_ = TimePoint::max();
+  report(Reason::quiet, std::nullopt);
+}
+
+Progress Runner::break_off(const Error& error, Operation& operation) {
+  const bool known = parts_->failure.is_set();  // the error tells of it
+  broken_ = error;
+  verdict_by_ = Clock::now();
+  if (!known && error.code == ErrorCode::peer_lost) verdict_by_ += verdict_time;
+  if (!known && error.code == ErrorCode::mismatch) {
+    report(Reason::mismatch, error.peer);
+    verdict_by_ += disagreement_time;
+  }
+  if (!known && error.code == ErrorCode::timeout) {
+    report(Reason::late, error.peer);
+    verdict_by_ += summary_time;
+  }
+  return await_verdict(operation);
 }
 
 Progress Runner::await_verdict(Operation& operation) {
-  if (!parts_->failure.is_set() && Clock::now() < verdict_by_) return Progress::asleep;
-  operation.error = fail(*std::exchange(lost_, std::nullopt));
+  const bool known = parts_->failure.is_set() || complete_with_summary();
+  if (!known && Clock::now() < verdict_by_) return Progress::asleep;
+  Error error = *std::exchange(broken_, std::nullopt);
+  if (parts_->failure.is_set()) error = parts_->engine.explain(parts_->failure.get());
+  if (!known && error.code == ErrorCode::timeout && parts_->job.world() > 1) {
+    error.message += "; rank 0, which asks the others what they do, has not answered";
+    if (parts_->job.rank() != 0) error.peer = 0;
+  }
+  operation.error = fail(std::move(error));
   return Progress::ended;
+}
+
+void Runner::report(Reason reason, std::optional<Rank> peer) {
+  const auto& recorder = parts_->engine.recorder();
+  const auto record = recorder.at(recorder.last());
+  if (!record || parts_->job.world() == 1) return;
+  const auto key = key_of(*record, parts_->job.rank(), peer);
+  if (reason == Reason::late) {
+    const std::lock_guard lock(summary_mutex_);
+    late_ = key;
+    summary_.reset();
+  }
+  parts_->job.report(reason, key);
+}
+
+void Runner::summarised(const bootstrap::Summary& summary) {
+  {
+    const std::lock_guard lock(summary_mutex_);
+    if (summary.key != late_) return;
+    summary_ = summary;
+  }
+  parts_->waiter.ring();
+}
+
+// Whether the operation's error is one of being late and now says who is to blame.
+bool Runner::complete_with_summary() {
+  const std::lock_guard lock(summary_mutex_);
+  if (!summary_ || broken_->code != ErrorCode::timeout) return false;
+  broken_->message += "; " + summary_->text;
+  if (summary_->peer && *summary_->peer != parts_->job.rank()) broken_->peer = summary_->peer;
+  summary_.reset();
+  return true;
 }
 
 // The operation under way failed: the whole communicator has.

@@ -2,6 +2,7 @@
 // processes, played by listeners of this test.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -198,6 +199,28 @@ TEST_CASE("doctor --pid: prints what the process says, in however many pieces it
   const Ended ended = run(ask_me);
   CHECK(ended.code == 0);
   CHECK(ended.out == state + "\n");
+}
+
+TEST_CASE("doctor --pid: a rank at work tells what it does; once it is stopped, two seconds are enough") {
+  Command job({RONDO_EXE, "run", "-n", "2", "--", "/bin/sh", "-c",
+               "exec " RONDO_EXE " bench all_reduce -e 8 --iterations 10000000"});
+  pid_t rank = -1;
+  for (int attempt = 0; attempt < 100 && rank < 0; ++attempt, ::usleep(50'000))
+    for (const pid_t pid : job.alive()) {
+      const Ended asked = run(doctor({"--pid", std::to_string(pid)}));
+      if (asked.code != 0) continue;  // the launcher, or they have not joined yet
+      rank = pid;
+      const json state = json::parse(asked.out);
+      CHECK(state.at("pid") == pid);
+      CHECK(state.at("communicators").at(0).at("world") == 2);
+    }
+  REQUIRE(rank > 0);
+  ::kill(rank, SIGSTOP);
+  const Ended stopped = run(doctor({"--pid", std::to_string(rank)}));
+  ::kill(rank, SIGCONT);
+  CHECK(stopped.code == 1);
+  CHECK(has(stopped.err, "has not answered in time"));
+  CHECK(stopped.seconds < 4);
 }
 
 TEST_CASE("doctor --pid: no process, not Rondo's, and those that do not answer rightly") {
