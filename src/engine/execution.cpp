@@ -140,13 +140,23 @@ bool Execution::stands_at(uint32_t link, uint32_t op, uint64_t window) const noe
 bool Execution::move() {
   for (LinkRun& link : links_) link.awaited = false;
   bool moved = !local_.done && advance_local();
+  moved |= move_sends();
+  for (uint32_t i = 0; i < links_.size(); i++) {
+    if (program_->links[i].sends || links_[i].done || !advance_rx(i)) continue;
+    moved = true;
+    // Peers should not have to wait for it until this rank has taken in all that it can.
+    if (program_->links[i].feeds) move_sends();
+  }
+  return moved;
+}
+
+bool Execution::move_sends() {
+  bool moved = false;
   for (uint32_t i = 0; i < links_.size(); i++) {
     if (!program_->links[i].sends) continue;
     if (!links_[i].done) moved |= advance_tx(i);
     moved |= flush(*links_[i].peer->tx);
   }
-  for (uint32_t i = 0; i < links_.size(); i++)
-    if (!program_->links[i].sends && !links_[i].done) moved |= advance_rx(i);
   return moved;
 }
 

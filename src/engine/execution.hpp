@@ -93,6 +93,7 @@ class Execution {
   void next(LinkRun& link, const std::vector<uint32_t>& queue) noexcept;
 
   bool move();
+  bool move_sends();
   bool unblock();
   bool advance_tx(uint32_t link);
   bool advance_rx(uint32_t link);
