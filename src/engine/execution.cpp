@@ -23,6 +23,12 @@ bool flush(Tx& tx) {
   return tx.completed() != before;
 }
 
+Traffic traffic_of(const Program& program, schedule::Operation operation) {
+  const auto receives = [](const LinkQueue& link) { return !link.sends; };
+  const bool both = !schedule::is_rooted(operation) && std::ranges::any_of(program.links, receives);
+  return both ? Traffic::both_ways : Traffic::one_way;
+}
+
 size_t copy_into(Tx& tx, View view) {
   const auto space = tx.acquire(std::min<size_t>(view.bytes, tx.caps().slot_bytes));
   if (space.empty()) return 0;
@@ -42,6 +48,7 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
   header_bytes_ =
       is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes : header_bytes;
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
+  traffic_ = traffic_of(program, call.operation);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
   uint64_t most = 1;
@@ -182,7 +189,7 @@ bool Execution::done() const noexcept {
 // ---- sending
 
 size_t Execution::send(LinkRun& link, View view) {
-  const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view);
+  const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view, traffic_);
   link.peer->accepted += n;
   return n;
 }

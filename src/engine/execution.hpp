@@ -121,6 +121,7 @@ class Execution {
   const Program* program_ = nullptr;
   Call call_{};
   size_t header_bytes_ = 0;  // with the weight where there is one
+  Traffic traffic_ = Traffic::both_ways;
   uint64_t window_ = 1, windows_ = 1;
   const kernels::Reducer* reducer_ = nullptr;
   std::vector<OpRun> ops_;
