@@ -93,7 +93,7 @@ TEST_CASE("pulling: what is looked at is released in parts; the writer waits for
   CHECK(is_at(first, 0));
   ranks.rx().release(50);
   const View second = ranks.rx().peek(500'000, 1);
-  CHECK(second.bytes == 46);  // what is left of that
+  CHECK(second.bytes == 50);  // what is left of the 100 that were pulled
   CHECK(is_at(second, 50));
   const View more = ranks.rx().peek(500'000, 64);
   CHECK(more.bytes == 256 << 10);
