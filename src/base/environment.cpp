@@ -169,6 +169,16 @@ std::optional<std::string> process_environment(const char* name) {
   return value;
 }
 
+std::map<std::string, std::string> all_variables() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals != text.npos) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
 Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   Options options = in_code;
   Sources from;

@@ -17,7 +17,7 @@ namespace {
 // A root address may still be held by the job before this one.
 constexpr milliseconds bind_patience{1000}, bind_pause{20};
 // How long those that wait at the door are still told that the job has failed.
-constexpr milliseconds turning_away{400};
+constexpr milliseconds turning_away{1000};
 // Of a rank 0 beside one for the control and one for the data of every other rank.
 constexpr uint32_t own_descriptors = 24;
 
@@ -170,17 +170,19 @@ void Hub::entered(const Claim& claim, Socket socket) {
 }
 
 void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
-  if (exhausted_) {
-    channel->send(failure_message(0, *exhausted_));
-    channel->finish();
-    std::erase(arriving_, channel);
-    return;
-  }
+  if (!cause_) welcome(channel, rank, message);
+  if (!cause_) return;
+  turn_away(*channel, rank);
+  std::erase(arriving_, channel);
+  if (all_told()) fail(*cause_);
+}
+
+void Hub::welcome(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
   if (message.kind == Kind::join)
     if (const auto join = decode_join(message.body)) return admit(channel, rank, *join);
   if (message.kind == Kind::failed)
     if (const auto failure = decode_failure(message.body))
-      return fail({failure->code, fmt::format("rank {} could not join: {}", rank, failure->text), rank});
+      return give_up({failure->code, fmt::format("rank {} could not join: {}", rank, failure->text), rank});
   log::line(log::Level::warn, 0, "rank {} sent a malformed first message", rank);
   std::erase(arriving_, channel);
   channel->finish();
@@ -189,16 +191,16 @@ void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, cons
 void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& join) {
   const Person& other = join.person;
   if (join.world != setup_.world)
-    return fail({ErrorCode::invalid_argument,
-                 fmt::format("world sizes differ: {} was started as one of {} ranks, {} as one of {}",
-                             describe(rank, other), join.world, describe(0, setup_.person), setup_.world),
-                 rank});
+    return give_up({ErrorCode::invalid_argument,
+                    fmt::format("world sizes differ: {} was started as one of {} ranks, {} as one of {}",
+                                describe(rank, other), join.world, describe(0, setup_.person), setup_.world),
+                    rank});
   if (rank == 0 || rank >= setup_.world || members_[rank].channel) {
     const Person& first = rank < setup_.world ? members_[rank].join.person : setup_.person;
-    return fail({ErrorCode::invalid_argument,
-                 fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank, first.pid,
-                             first.host, other.pid, other.host),
-                 rank});
+    return give_up({ErrorCode::invalid_argument,
+                    fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank, first.pid,
+                                first.host, other.pid, other.host),
+                    rank});
   }
   std::erase(arriving_, channel);
   members_[rank] = {channel, join, false};
@@ -222,7 +224,7 @@ void Hub::await_deadline() {
 }
 
 void Hub::out_of_time() {
-  if (exhausted_) return fail(*exhausted_);
+  if (cause_) return fail(*cause_);
   std::vector<Rank> missing;
   for (Rank rank = 1; rank < setup_.world; ++rank)
     if (!members_[rank].channel) missing.push_back(rank);
@@ -236,22 +238,34 @@ void Hub::out_of_time() {
   fail({ErrorCode::timeout, text, missing.front()});
 }
 
-// Those that have joined are told and make room for those that wait at the door, so that they can be told too.
 void Hub::exhausted(int error) {
-  if (phase_ != Phase::gathering || exhausted_) return;
-  exhausted_ = Error{ErrorCode::system,
-                     fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} "
-                                 "ranks need about {})",
-                                 joined_, setup_.world, descriptor_limit(error), setup_.world,
-                                 2 * setup_.world + own_descriptors),
-                     Rank(0)};
-  for (const auto& member : members_) {
-    if (!member.channel) continue;
-    member.channel->send(failure_message(0, *exhausted_));
-    member.channel->finish();
-  }
+  give_up({ErrorCode::system,
+           fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} ranks need "
+                       "about {})",
+                       joined_, setup_.world, descriptor_limit(error), setup_.world,
+                       2 * setup_.world + own_descriptors),
+           Rank(0)});
+}
+
+// Those that have joined are told and make room for those that come yet: they are told at the door.
+void Hub::give_up(const Error& error) {
+  if (phase_ != Phase::gathering || cause_) return;
+  cause_ = error;
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    if (members_[rank].channel) turn_away(*members_[rank].channel, rank);
+  if (all_told()) return fail(error);
   setup_.deadline = std::min(setup_.deadline, Clock::now() + turning_away);
   await_deadline();
+}
+
+void Hub::turn_away(Channel& channel, Rank rank) {
+  channel.send(failure_message(0, *cause_));
+  channel.finish();
+  if (rank < setup_.world) members_[rank].told = true;
+}
+
+bool Hub::all_told() const {
+  return std::ranges::all_of(members_.begin() + 1, members_.end(), [](const Member& m) { return m.told; });
 }
 
 // A rank that listens on loopback cannot be found by ranks of other machines: they find only themselves. It
@@ -356,6 +370,10 @@ void Hub::received(Rank from, const Message& message) {
       break;
     case Kind::beat:
       return;
+    case Kind::ended:
+      if (const auto rank = decode_rank(message.body); rank && *rank > 0 && *rank < setup_.world)
+        ended(*rank);
+      return;
     case Kind::dial:
     case Kind::shared:
     case Kind::report:
@@ -363,6 +381,13 @@ void Hub::received(Rank from, const Message& message) {
   }
   send(message);
   if (message.to == everyone || message.to == 0) tell_owner(message);
+}
+
+// Whoever left in order has said so before it ended, which has been read by then.
+void Hub::ended(Rank rank) {
+  later(setup_.context, loss_delay, [weak = weak_from_this(), rank] {
+    if (const auto self = weak.lock()) self->lost(rank, "ended");
+  });
 }
 
 void Hub::lost(Rank rank, const std::string& why) {
@@ -393,7 +418,10 @@ void Hub::silent(Rank rank) {
 
 void Hub::tell_loss(Rank rank, const Error& error) {
   if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::gathering) return fail(error);
+  if (phase_ == Phase::gathering) {
+    members_[rank].told = true;
+    return give_up(error);
+  }
   if (std::exchange(failure_told_, true)) return;
   const Message message = finding_message(rank, error);
   tell_others(message);

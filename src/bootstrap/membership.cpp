@@ -148,6 +148,7 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   const BootId& here = job_.persons[rank_].boot;
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
+  watch_processes();
   if (listener) {
     listens_at_ = ip_of(local_address(listener.get()));
     if (listens_at_.is_v6()) scope_ = listens_at_.to_v6().scope_id();
@@ -165,6 +166,19 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
     door_->open(std::move(listeners), {admit, entered});
   }
   agree();
+}
+
+void Membership::watch_processes() {
+  std::set<Rank> watched;
+  if (const auto before = watched_by(rank_, job_.persons)) watched.insert(*before);
+  if (is_other_process_here(rank_, 0, job_.persons)) watched.insert(0);
+  for (const Rank peer : watched) {
+    const auto ended = [weak = weak_from_this(), peer] {
+      const auto self = std::static_pointer_cast<Membership>(weak.lock());
+      if (self && !self->closed_) self->star_->ended(peer);
+    };
+    if (auto watch = Watch::start(context_, job_.persons[peer], ended)) watches_.push_back(std::move(watch));
+  }
 }
 
 void Membership::join_failed(const Error& error) { finish_join(error); }
@@ -200,6 +214,7 @@ void Membership::deliver(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::beat:
+    case Kind::ended:
       return;
   }
 }
@@ -235,6 +250,7 @@ void Membership::close() noexcept {
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
   questions_.clear();
+  for (const auto& watch : watches_) watch->stop();
   for (auto& [key, link] : links_) {
     if (link.dial) link.dial->cancel();
     if (link.retry) link.retry->cancel();

@@ -12,6 +12,7 @@
 #include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/star.hpp"
+#include "bootstrap/watch.hpp"
 
 namespace rondo::bootstrap {
 
@@ -57,6 +58,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+  void watch_processes();
 
   // Questions (questions.cpp): what ranks that make no progress have called.
   struct Question;
@@ -119,6 +121,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   asio::ip::address listens_at_;  // its own view of it: what the others dial is in job_.listeners
   uint32_t scope_ = 0;            // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
+  std::vector<std::shared_ptr<Watch>> watches_;
   std::set<Rank> left_;
   std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones
   bool failed_ = false, closed_ = false;

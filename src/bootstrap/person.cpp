@@ -7,6 +7,8 @@
 #include <charconv>
 #include <fstream>
 
+#include "bootstrap/process.hpp"
+
 namespace rondo::bootstrap {
 namespace {
 
@@ -32,11 +34,9 @@ BootId read_boot_id() {
 Person this_process(std::optional<uint32_t> node) {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
-  return {uint32_t(::getpid()),
-          std::string(name.data()).substr(0, longest_host),
-          read_boot_id(),
-          {},
-          node.value_or(own_node)};
+  return {uint32_t(::getpid()),    std::string(name.data()).substr(0, longest_host),
+          read_boot_id(),          {},
+          node.value_or(own_node), this_one()};
 }
 
 std::string describe(Rank rank, const Person& person) {

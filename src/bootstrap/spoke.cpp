@@ -195,6 +195,7 @@ void Spoke::received(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::report:
+    case Kind::ended:
       return lost("sent a message out of turn");
     case Kind::failed:
     case Kind::leave:
@@ -230,6 +231,14 @@ void Spoke::silent() {
   phase_ = Phase::alone;
   const Error error{ErrorCode::peer_lost, silence_text(0, root_, heartbeat_.patience()), Rank(0)};
   if (const auto owner = owner_.lock()) owner->deliver(finding_message(0, error));
+}
+
+// A rank 0 that left in order has said so before it ended, which has been read by then.
+void Spoke::ended(Rank rank) {
+  if (rank != 0) return send({Kind::ended, setup_.rank, 0, encode_rank(rank)});
+  later(setup_.context, loss_delay, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->lost("ended");
+  });
 }
 
 void Spoke::lost(const std::string& why) {

@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 4;
+inline constexpr uint16_t protocol_version = 5;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -81,6 +81,12 @@ struct DataAddress {
   friend bool operator==(const DataAddress&, const DataAddress&) = default;
 };
 
+/// Of one machine; a pid alone is used again, and means another process in another PID namespace.
+struct Process {
+  uint64_t pid_namespace = 0, pid = 0, start = 0;  // start: in clock ticks since boot; 0: not known
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
 /// The node is the machine.
 inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
@@ -91,6 +97,7 @@ struct Person {
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
   uint32_t node =
       own_node;  // Options::node: ranks with different ones are taken for ranks of different machines
+  Process process{};
   friend bool operator==(const Person&, const Person&) = default;
 };
 
@@ -111,6 +118,7 @@ enum class Kind : uint8_t {
   ask = 9,       // root -> rank: CallKey
   summary = 10,  // root -> rank: Summary
   beat = 11,     // between rank and root: still here
+  ended = 12,    // rank -> root: u32 rank, whose process has
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -185,5 +193,7 @@ Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);
 std::optional<uint16_t> decode_lane(std::span<const std::byte>);
+Bytes encode_rank(Rank rank);
+std::optional<Rank> decode_rank(std::span<const std::byte>);
 
 }  // namespace rondo::bootstrap

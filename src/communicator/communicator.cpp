@@ -1,6 +1,7 @@
 #include "rondo/communicator.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -102,6 +103,7 @@ class Communicator::State final : bootstrap::Handler {
     attendant_.reset();
   }
 
+  bool is_of_this_process() const noexcept { return process_ == ::getpid(); }
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return job_->world(); }
   std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
@@ -238,6 +240,7 @@ class Communicator::State final : bootstrap::Handler {
     if (running_.load(std::memory_order_acquire) != nullptr) runner_->summarised(summary);
   }
 
+  const pid_t process_ = ::getpid();
   Options options_;  // complete
   Rank rank_;
   milliseconds timeout_;
@@ -261,8 +264,17 @@ class Communicator::State final : bootstrap::Handler {
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
-Communicator& Communicator::operator=(Communicator&&) noexcept = default;
-Communicator::~Communicator() = default;
+Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  const Communicator before(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+// A child of fork() has none of the library's threads, and shares memory and connections with its parent, to
+// which its end would look like the parent's: it leaves all of that alone.
+Communicator::~Communicator() {
+  if (state_ && !state_->is_of_this_process()) [[maybe_unused]]
+    State* const left_alone = state_.release();
+}
 
 Result<Communicator> Communicator::from_environment(const Options& options) {
   const auto level = log_level(process_environment);

@@ -17,7 +17,7 @@ namespace {
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{250};
 // For the answers of all ranks to a question, and a little more.
-constexpr milliseconds disagreement_time{700}, summary_time{300};
+constexpr milliseconds disagreement_time{700}, summary_time{400};
 // Without movement: long for a network and short for a person.
 constexpr milliseconds quiet_time{100};
 

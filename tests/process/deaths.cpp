@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <map>
+#include <memory>
+
 #include "../sanitized.hpp"
 #include "workers.hpp"
 
@@ -41,18 +44,6 @@ Workers::Job job_of(const Situation& at, const std::string& mode, size_t count) 
   return {at.world, at.transport, {mode, std::to_string(at.victim), std::to_string(count)}};
 }
 
-// All of them at once: where ranks only wait, that costs nothing.
-std::vector<std::unique_ptr<Workers>> start_all(const std::string& mode, size_t count,
-                                                const std::vector<std::string>& environment) {
-  std::vector<std::unique_ptr<Workers>> all;
-  for (const Situation& at : situations()) {
-    auto job = job_of(at, mode, count);
-    job.environment = environment;
-    all.push_back(std::make_unique<Workers>(job));
-  }
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("deaths: SIGKILL is told to every other rank by name, whose calls and ends are quick after that") {
@@ -85,36 +76,55 @@ TEST_CASE("deaths: exit in the middle of an all-reduce of 64 MiB") {
   }
 }
 
+namespace {
+
+void check_late(const Ended& ended, uint32_t victim) {
+  CAPTURE(ended.out);
+  CHECK(ended.code == 3);
+  const auto told = report(ended, "error");
+  REQUIRE(told);
+  CHECK(told->code == "timeout");
+  CHECK(told->peer == int(victim));
+  // Rank 0 is the one that would know.
+  CHECK(has(told->text, victim == 0 ? "rank 0, which asks the others what they do, has not answered"
+                                    : fmt::format("rank {} has not ", victim)));
+  CHECK(has(told->text, "operation #5 (all_reduce of 1000 f32, sum)"));
+  CHECK(told->took > 3 - slack);
+  CHECK(told->took < 3 + slack);
+  CHECK(number_after(ended, "destroyed") < 1);
+}
+
+}  // namespace
+
 TEST_CASE("deaths: a stopped rank is named when the deadline has passed, and learns of it when it goes on") {
-  auto all = start_all("stop", 1000, {"RONDO_TIMEOUT=3"});
-  const auto where = situations();
-  for (size_t i = 0; i < all.size(); i++) {
-    const uint32_t victim = where[i].victim;
-    CAPTURE_SITUATION(where[i]);
-    const auto ended = all[i]->wait(int(victim));
-    for (uint32_t rank = 0; rank < ended.size(); rank++) {
-      if (rank == victim) continue;
-      CAPTURE(rank);
-      CAPTURE(ended[rank].out);
-      CHECK(ended[rank].code == 3);
-      const auto told = report(ended[rank], "error");
-      REQUIRE(told);
-      CHECK(told->code == "timeout");
-      CHECK(told->peer == int(victim));
-      CHECK(has(told->text, fmt::format("rank {} has not ", victim)));
-      CHECK(has(told->text, "operation #5 (all_reduce of 1000 f32, sum)"));
-      CHECK(told->took > 3 - slack);
-      CHECK(told->took < 3 + slack);
-      CHECK(number_after(ended[rank], "destroyed") < 1);
+  const auto all = situations();
+  // Those of one size at once: they only wait.
+  for (size_t i = 0; i < 3; i++) {
+    std::map<size_t, std::unique_ptr<Workers>> running;
+    for (const size_t at : {i, i + 3}) {
+      auto job = job_of(all[at], "stop", 1000);
+      job.environment = {"RONDO_TIMEOUT=3"};
+      running[at] = std::make_unique<Workers>(job);
     }
-    const double since = seconds_now();
-    ::kill((*all[i])[victim].pid(), SIGCONT);
-    const auto late = (*all[i])[victim].wait();
-    CAPTURE(late.out);
-    CHECK(late.code == 3);
-    const auto told = report(late, "error");
-    REQUIRE(told);
-    CHECK(told->at - since < 2);
+    for (const auto& entry : running) {
+      const size_t at = entry.first;
+      Workers& workers = *entry.second;
+      const uint32_t victim = all[at].victim;
+      CAPTURE_SITUATION(all[at]);
+      const auto ended = workers.wait(int(victim));
+      for (uint32_t rank = 0; rank < ended.size(); rank++) {
+        CAPTURE(rank);
+        if (rank != victim) check_late(ended[rank], victim);
+      }
+      const double since = seconds_now();
+      ::kill(workers[victim].pid(), SIGCONT);
+      const auto late = workers[victim].wait();
+      CAPTURE(late.out);
+      CHECK(late.code == 3);
+      const auto told = report(late, "error");
+      REQUIRE(told);
+      CHECK(told->at - since < 2);
+    }
   }
 }
 

@@ -21,7 +21,7 @@ constexpr Field fields[] = {{"operation", "broadcast", "all_reduce"},
                             {"order", "broadcast", "all_reduce"}};
 
 void check_field(const Field& field, const Ended& ended, uint32_t rank, const Situation& at) {
-  CAPTURE(field.name);
+  CAPTURE(std::string(field.name));
   CAPTURE(rank);
   CAPTURE(ended.out);
   const auto told = report(ended, field.name);
@@ -32,6 +32,7 @@ void check_field(const Field& field, const Ended& ended, uint32_t rank, const Si
   const std::string said = told->text.substr(std::min(told->text.find("): "), told->text.size()));
   CHECK(has(said, field.odd));
   CHECK(has(said, field.others));
+  if (field.name == std::string("root")) CHECK(has(said, "root"));
   CHECK(has(said, fmt::format("rank {}", at.victim)));
   if (at.world > 2 && rank != at.victim) CHECK(told->peer == int(at.victim));
   if (at.world == 2) CHECK(has(said, fmt::format("rank {}", 1 - at.victim)));

@@ -19,6 +19,7 @@ Person person(uint32_t pid) {
   Person person{pid, "node-1", {}};
   person.boot[3] = std::byte(pid);
   person.door[5] = std::byte(pid + 1);
+  person.process = {4026531836, pid, 77 + pid};
   return person;
 }
 

@@ -65,7 +65,7 @@ void FaultyTx::commit(size_t bytes) noexcept {
   count(bytes);
 }
 
-size_t FaultyTx::send(View source) noexcept {
+size_t FaultyTx::send(View source, Traffic traffic) noexcept {
   if (source.bytes == 0 || blocked()) return 0;
   if (injector_.drops(peer_)) {
     position_ += source.bytes;
@@ -76,7 +76,7 @@ size_t FaultyTx::send(View source) noexcept {
   if (unharmed >= grain && unharmed < source.bytes) source.bytes = unharmed / grain * grain;
   if (const auto at = injector_.corrupts(peer_, position_, source.bytes))
     return send_flipped({source.data, std::min(source.bytes, flipped_.size())}, *at);
-  const size_t n = below_.send(source);
+  const size_t n = below_.send(source, traffic);
   count(n);
   return n;
 }
@@ -86,7 +86,7 @@ size_t FaultyTx::send_flipped(View source, uint64_t at) noexcept {
   if (at - first >= source.bytes) return 0;
   std::memcpy(flipped_.data(), source.data, source.bytes);
   flipped_[at - first] ^= flip;
-  const size_t n = below_.send({flipped_.data(), source.bytes});
+  const size_t n = below_.send({flipped_.data(), source.bytes}, Traffic::one_way);
   count(n);
   flipped_until_ = passed_on_;
   if (at - first < n) injector_.corrupted(peer_, at);

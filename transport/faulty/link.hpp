@@ -17,7 +17,7 @@ class FaultyTx final : public Tx {
   void close() noexcept override { below_.close(); }
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
-  size_t send(View source) noexcept override;
+  size_t send(View source, Traffic traffic) noexcept override;
   uint64_t completed() const noexcept override;
 
  private:
