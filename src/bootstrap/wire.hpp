@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 4;
+inline constexpr uint16_t protocol_version = 5;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
