@@ -119,6 +119,7 @@ enum class Kind : uint8_t {
   summary = 10,  // root -> rank: Summary
   beat = 11,     // between rank and root: still here
   ended = 12,    // rank -> root: u32 rank, whose process has
+  regroup = 13,  // between ranks that regroup: RegroupNote
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -172,6 +173,15 @@ struct Groups {
   std::string why;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
+/// Between two ranks of a failed job (regroup.hpp).
+struct RegroupNote {
+  enum class Word : uint8_t { idle = 1, waits = 2, gone_on = 3, plan = 4, joined = 5 } word = Word::idle;
+  Rank leader = 0;          // waits: for whom it does what it is told
+  uint64_t number = 0;      // gone_on, joined: the epoch; plan: the meeting's tag
+  std::vector<Rank> ranks;  // plan: the members; waits: some that it misses
+  std::string root;         // plan: the meeting's
+  friend bool operator==(const RegroupNote&, const RegroupNote&) = default;
+};
 struct Failure {
   ErrorCode code = ErrorCode::aborted;
   std::optional<Rank> peer;
@@ -189,6 +199,8 @@ Bytes encode(const Shared&);
 std::optional<Shared> decode_shared(std::span<const std::byte>);
 Bytes encode(const Groups&);
 std::optional<Groups> decode_groups(std::span<const std::byte>);
+Bytes encode(const RegroupNote&);
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte>);
 Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);
