@@ -268,9 +268,10 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_) {
-    const Error error{ErrorCode::invalid_argument,
-                      fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({0, rank_, lane})) {
+    const Error error{
+        ErrorCode::invalid_argument,
+        fmt::format("rank {} of {} cannot connect to rank {} by lane {}", rank_, world_, peer, lane)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
   }
   Link& link = links_[key];
