@@ -252,7 +252,7 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_) {
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({job_.epoch, peer, lane})) {
     const Error error{ErrorCode::invalid_argument,
                       fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });

@@ -126,9 +126,9 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   const RegroupNote note{RegroupNote::Word::plan, 1, 0x1234567890, {1, 2, 5}, "unix:@somewhere"};
   CHECK(decode_regroup(encode(note)) == note);
   CHECK_FALSE(decode_regroup(without_last(encode(note))).has_value());
-  Bytes unknown = encode(note);
-  unknown[0] = std::byte(9);
-  CHECK_FALSE(decode_regroup(unknown).has_value());
+  Bytes other_word = encode(note);
+  other_word[0] = std::byte(9);
+  CHECK_FALSE(decode_regroup(other_word).has_value());
 
   CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
   CHECK_FALSE(decode_lane({}).has_value());
