@@ -100,7 +100,7 @@ class Job {
   virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
-  /// Any thread. Starts making the connection (peer, lane), lane up to 65533; idempotent. The lower rank dials; the higher rank
+  /// Any thread. Starts making the connection (peer, lane), a lane below 65534; idempotent. The lower rank dials; the higher rank
   /// asks it to over the control plane, so the peer need not be inside a call.
   virtual void connect(Rank peer, uint16_t lane) noexcept = 0;
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.

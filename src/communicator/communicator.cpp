@@ -41,6 +41,8 @@ namespace {
 
 static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
 
+constexpr int most_refusals = 3;
+
 // What this rank's options say; only rank 0's table counts, so the others' need not be there.
 Result<bootstrap::Policy> policy_of(const Options& options) {
   bootstrap::Policy policy{options.algorithm, options.reproducible.value_or(false), {}};
@@ -156,6 +158,8 @@ class Communicator::State final : bootstrap::Handler {
     if (world() == 1) return join_as({{0}, 0}, options_of_part(1, 0, {}), {});
     std::unique_ptr<State> next;
     std::string last;  // why there is none
+    std::vector<Rank> members;
+    int refusals = 0;  // by the system, of a communicator of these members
     while (true) {
       auto step = job_->regroup(next ? next->job_->epoch() : 0, deadline);
       if (step && step->gone_on) return succeed(std::move(next));
@@ -167,7 +171,11 @@ class Communicator::State final : bootstrap::Handler {
         next = std::move(*joined);
       } else {
         last = "; the last attempt to join ended with: " + joined.error().message;
+        // A death may look so; then the members differ the next time.
         if (joined.error().code != ErrorCode::system) continue;
+        refusals = step->members == members ? refusals + 1 : 1;
+        members = step->members;
+        if (refusals < most_refusals) continue;
         (void)job_->regroup(0, Clock::now());  // the others need not wait
         return joined.error();
       }
