@@ -313,12 +313,14 @@ void ShmRx::release(size_t bytes) noexcept {
     small_ += bytes;
     small_left_ -= uint32_t(bytes);
   } else {
-    large_ += bytes;
     large_left_ -= uint32_t(bytes);
+    size_t here = bytes;  // of it in this process
     if (remote_ != 0) {
+      here = std::min(fetched_, bytes);
       remote_ += bytes;
-      fetched_ -= std::min(fetched_, bytes);
+      fetched_ -= here;
     }
+    large_ += here;
   }
   if (small_left_ + large_left_ > 0) return;
   borrowed_ = nullptr;
