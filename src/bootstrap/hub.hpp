@@ -48,7 +48,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void complete();
   void fail(const Error& error);
 
-  // Afterwards.
+  // Afterwards (hub_relay.cpp).
   void beat();
   void received(Rank from, const Message& message);
   void lost(Rank rank, const std::string& why);

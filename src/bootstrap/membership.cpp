@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <map>
-#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -15,21 +13,8 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr milliseconds dial_pause{20};
-// Beyond the deadline that the service thread itself keeps.
-constexpr milliseconds join_grace{2000};
 // Between two looks at the failure of the job that the ranks of a meeting share.
 constexpr milliseconds glance{50};
-
-// For what cannot say that it failed. Whoever waits for it has a deadline, and a peer sees the connections
-// close.
-template <class Call>
-void unless_without_memory(Call call) noexcept {
-  try {
-    call();
-  } catch (const std::bad_alloc&) {
-    log::line(log::Level::error, -1, "memory has run out");
-  }
-}
 
 Transport transport_of(const Options& options) {
   if (options.transport == "tcp") return Transport::tcp;
@@ -79,7 +64,7 @@ Result<void> Membership::join() {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
     self->star_->start();
   });
-  const TimePoint give_up = deadline_after(timeout_ + join_grace);
+  const TimePoint give_up = deadline_after(timeout_ + service_grace);
   while (done.wait_for(glance) != std::future_status::ready) {
     if (const auto& failure = setup_->meeting.failure)
       if (auto error = failure()) return *error;
@@ -91,19 +76,12 @@ Result<void> Membership::join() {
   return done.get();
 }
 
-void Membership::leave(milliseconds patience) noexcept {
+void Membership::leave() noexcept {
   {
     const std::lock_guard lock(handler_mutex_);
     handler_ = nullptr;
   }
-  unless_without_memory([&] {
-    const auto closed = std::make_shared<std::promise<void>>();
-    asio::post(context_, [self = shared_from_this(), closed] {
-      self->close();
-      closed->set_value();
-    });
-    closed->get_future().wait_for(patience);
-  });
+  call_on(context_, [self = shared_from_this()] { self->close(); });
 }
 
 void Membership::connect(Rank peer, uint16_t lane) noexcept {

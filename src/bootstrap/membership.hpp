@@ -27,7 +27,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
   /// peers.
-  void leave(milliseconds patience) noexcept;
+  void leave() noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
   void report(Report::Reason reason, const CallKey& key) noexcept;
@@ -74,6 +74,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void out_of_patience(const CallKey& key);
   void conclude(const CallKey& key);
   void disagree(const Inquiry::Disagreement& disagreement);
+  Account account(const CallKey& key);
   void send_report(Report::Reason reason, const CallKey& key);
   void summarise(const Summary& summary);
 

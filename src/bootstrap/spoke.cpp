@@ -95,7 +95,7 @@ void Spoke::dialled(Socket socket, const std::optional<Dial::Failure>& failure) 
   if (failure->error.code == ErrorCode::refused)
     return fail({ErrorCode::refused,
                  fmt::format("rank {} (pid {} on {}) and rank 0 at {} do not fit together: {}", setup_.rank,
-                             setup_.person.pid, setup_.person.host, where, failure->error.message),
+                             setup_.person.process.pid, setup_.person.host, where, failure->error.message),
                  Rank(0)});
   if (failure->error.code == ErrorCode::system)
     return fail({ErrorCode::system,

@@ -14,7 +14,7 @@
 namespace rondo::bootstrap {
 namespace {
 
-// A document is sent in one go or not at all: whoever asks must not be able to make this process wait.
+// Whoever asks gets what fits into the socket's buffer at once, so that nobody can make this process wait.
 constexpr int document_bytes = 1 << 20;
 
 }  // namespace

@@ -10,18 +10,21 @@ constexpr std::string_view magic("RONDO\r\n\x97", 8);
 constexpr size_t build_bytes = 16;
 
 void write(Writer& out, const Person& person) {
-  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door).u32(person.node);
+  out.u32(uint32_t(person.process.pid))
+      .text(person.host, longest_host)
+      .raw(person.boot)
+      .raw(person.door)
+      .u32(person.node);
   out.u64(person.process.pid_namespace).u64(person.process.start);
 }
 Person read_person(Reader& in) {
   Person person;
-  person.pid = in.u32();
+  person.process.pid = in.u32();
   person.host = in.text();
   in.raw(person.boot);
   in.raw(person.door);
   person.node = in.u32();
   person.process.pid_namespace = in.u64();
-  person.process.pid = person.pid;
   person.process.start = in.u64();
   return person;
 }

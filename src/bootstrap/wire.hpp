@@ -91,13 +91,12 @@ struct Process {
 inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
 struct Person {
-  uint32_t pid = 0;
+  Process process{};
   std::string host;
   BootId boot{};
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
   uint32_t node =
       own_node;  // Options::node: ranks with different ones are taken for ranks of different machines
-  Process process{};
   friend bool operator==(const Person&, const Person&) = default;
 };
 

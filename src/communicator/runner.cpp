@@ -16,8 +16,9 @@ namespace {
 // How long a broken link waits for the control plane to say which rank is the cause: a neighbour may have
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{250};
-// For the answers of all ranks to a question, and a little more.
-constexpr milliseconds disagreement_time{700}, summary_time{400};
+// For the answers of all ranks to a question, asked twice where they differ, and as much again for their way.
+constexpr milliseconds disagreement_time = 3 * bootstrap::answer_patience + milliseconds(100),
+                       summary_time = 2 * bootstrap::answer_patience;
 // Without movement: long for a network and short for a person.
 constexpr milliseconds quiet_time{100};
 
@@ -89,7 +90,7 @@ void Runner::rest() {
   if (std::exchange(moving_, false)) report_at_ = now + quiet_time;
   if (now < report_at_) return;
   report_at_ = TimePoint::max();
-  report(Reason::quiet, std::nullopt);
+  report(Reason::stuck, std::nullopt);
 }
 
 Progress Runner::break_off(const Error& error, Operation& operation) {
@@ -98,7 +99,7 @@ Progress Runner::break_off(const Error& error, Operation& operation) {
   verdict_by_ = Clock::now();
   if (!known && error.code == ErrorCode::peer_lost) verdict_by_ += verdict_time;
   if (!known && error.code == ErrorCode::mismatch) {
-    report(Reason::mismatch, error.peer);
+    report(Reason::stuck, error.peer);
     verdict_by_ += disagreement_time;
   }
   if (!known && error.code == ErrorCode::timeout) {

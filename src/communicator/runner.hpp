@@ -3,9 +3,9 @@
 //
 // What one rank sees of a failure is seldom its cause, so before it is reported the control plane is asked:
 //
-//   nothing moves for a while    report `quiet`; if the ranks disagree, the job's failure ends the operation
+//   nothing moves for a while    report `stuck`; if the ranks disagree, the job's failure ends the operation
 //   a link broke                 wait a moment for the failure that says which rank died
-//   a header does not fit        report `mismatch`, and wait for the failure that says which rank is the odd one
+//   a header does not fit        report `stuck`, and wait for the failure that says which rank is the odd one
 //   the deadline passed          report `late`, and wait for the summary of whom everybody waits for
 #pragma once
 #include <mutex>

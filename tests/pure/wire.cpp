@@ -16,10 +16,9 @@ Bytes without_last(T bytes) {
 }
 
 Person person(uint32_t pid) {
-  Person person{pid, "node-1", {}};
+  Person person{{4026531836, pid, 77 + pid}, "node-1"};
   person.boot[3] = std::byte(pid);
   person.door[5] = std::byte(pid + 1);
-  person.process = {4026531836, pid, 77 + pid};
   return person;
 }
 
@@ -145,7 +144,7 @@ TEST_CASE("wire: reports, questions and summaries come back as they went, and ne
   unknown[0] = std::byte(9);
   CHECK_FALSE(decode_report(unknown).has_value());
   // The longest report is one that a channel takes.
-  Report longest{Report::Reason::quiet,
+  Report longest{Report::Reason::stuck,
                  key,
                  {CallNote{std::string(9999, 'x'), {}}, true, std::string(9999, 'y'), true, 1}};
   longest.account.call->fields.assign(99, {std::string(999, 'n'), std::string(999, 'v')});
