@@ -1,8 +1,8 @@
 // The part of Membership that finds out why ranks make no progress. One that does not reports the call to rank
 // 0, which asks all others and draws the conclusion (inquiry.hpp):
 //
-//   rank 2    report(stuck | late) ->  rank 0  ask -> 1, 3, ...
-//   1, 3 ...  report(asked)        ->  rank 0  failed(mismatch) -> everyone  |  summary -> who is late
+//   rank 2    report(quiet | ends) ->  rank 0  ask -> 1, 3, ...
+//   1, 3 ...  report(asked)        ->  rank 0  failed(mismatch) -> everyone  |  summary -> whose call ends
 #include <fmt/format.h>
 
 #include "bootstrap/membership.hpp"
@@ -13,7 +13,7 @@ struct Membership::Question {
   Question(asio::io_context& context, const CallKey& key, uint32_t world)
       : inquiry(key, world), timer(context) {}
   Inquiry inquiry;
-  std::set<Rank> late;  // who waits for the summary
+  std::set<Rank> waiting;  // for the summary
   asio::steady_timer timer;
   bool asked_again = false;
 };
@@ -37,7 +37,7 @@ void Membership::send_report(Report::Reason reason, const CallKey& key) {
   const Report report{reason, key, account(key)};
   if (rank_ == 0) return reported(0, report);
   if (left_.contains(0)) {
-    if (reason == Report::Reason::late)
+    if (reason == Report::Reason::ends)
       summarise({key, {}, "rank 0 has left, and with it who could ask the others"});
     return;
   }
@@ -55,7 +55,7 @@ void Membership::reported(Rank from, const Report& report) {
   }
   const auto question = found->second;
   question->inquiry.add(from, report.account);
-  if (report.reason == Report::Reason::late) question->late.insert(from);
+  if (report.reason == Report::Reason::ends) question->waiting.insert(from);
   const Inquiry& inquiry = question->inquiry;
   if (inquiry.complete() && (inquiry.behind().empty() || !inquiry.disagreement())) conclude(report.key);
 }
@@ -102,9 +102,9 @@ void Membership::conclude(const CallKey& key) {
   questions_.erase(found);
   if (failed_) return;
   if (const auto disagreement = question->inquiry.disagreement()) return disagree(*disagreement);
-  if (question->late.empty()) return;
+  if (question->waiting.empty()) return;
   const Summary summary = question->inquiry.summary(star_->silence_ms());
-  for (const Rank rank : question->late) {
+  for (const Rank rank : question->waiting) {
     if (rank == 0)
       summarise(summary);
     else

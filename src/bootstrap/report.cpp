@@ -75,8 +75,8 @@ std::optional<Report> decode_report(std::span<const std::byte> data) {
   if (!in.finished()) return std::nullopt;
   switch (report.reason) {
     case Report::Reason::asked:
-    case Report::Reason::stuck:
-    case Report::Reason::late:
+    case Report::Reason::quiet:
+    case Report::Reason::ends:
       return report;
   }
   return std::nullopt;

@@ -47,8 +47,8 @@ struct Account {
 struct Report {
   enum class Reason : uint8_t {
     asked = 0,  // the root wants to know
-    stuck = 1,  // nothing has moved for a while, or a peer's header is of another call
-    late = 2,   // the deadline has passed: this rank waits for a Summary
+    quiet = 1,  // nothing has moved for a while
+    ends = 2,   // the call ends with an error of this rank's own, which waits for a Summary
   };
   Reason reason = Reason::asked;
   CallKey key;
@@ -57,7 +57,7 @@ struct Report {
 };
 /// A rank that has not answered rank 0 by then is said not to answer.
 inline constexpr std::chrono::milliseconds answer_patience{200};
-/// Root -> a rank that is late: whom everybody waits for.
+/// Root -> a rank whose call ends: whom everybody waits for. The ranks do not disagree.
 struct Summary {
   CallKey key;
   std::optional<Rank> peer;  // to blame first

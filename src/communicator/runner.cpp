@@ -90,7 +90,7 @@ void Runner::rest() {
   if (std::exchange(moving_, false)) report_at_ = now + quiet_time;
   if (now < report_at_) return;
   report_at_ = TimePoint::max();
-  report(Reason::stuck, std::nullopt);
+  report(Reason::quiet, std::nullopt);
 }
 
 Progress Runner::break_off(const Error& error, Operation& operation) {
@@ -99,11 +99,11 @@ Progress Runner::break_off(const Error& error, Operation& operation) {
   verdict_by_ = Clock::now();
   if (!known && error.code == ErrorCode::peer_lost) verdict_by_ += verdict_time;
   if (!known && error.code == ErrorCode::mismatch) {
-    report(Reason::stuck, error.peer);
+    report(Reason::ends, error.peer);
     verdict_by_ += disagreement_time;
   }
   if (!known && error.code == ErrorCode::timeout) {
-    report(Reason::late, error.peer);
+    report(Reason::ends, error.peer);
     verdict_by_ += summary_time;
   }
   return await_verdict(operation);
@@ -127,9 +127,9 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
   const auto record = recorder.at(recorder.last());
   if (!record || parts_->job.world() == 1) return;
   const auto key = key_of(*record, parts_->job.rank(), peer);
-  if (reason == Reason::late) {
+  if (reason == Reason::ends) {
     const std::lock_guard lock(summary_mutex_);
-    late_ = key;
+    reported_ = key;
     summary_.reset();
   }
   parts_->job.report(reason, key);
@@ -138,19 +138,21 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
 void Runner::summarised(const bootstrap::Summary& summary) {
   {
     const std::lock_guard lock(summary_mutex_);
-    if (summary.key != late_) return;
+    if (summary.key != reported_) return;
     summary_ = summary;
   }
   parts_->waiter.ring();
 }
 
-// Whether the operation's error is one of being late and now says who is to blame.
+// Whether the ranks have been asked and nothing more is to come. An operation that is late now says who is to blame;
+// of a header that does not fit, a rank that has not called yet may still say more.
 bool Runner::complete_with_summary() {
   const std::lock_guard lock(summary_mutex_);
-  if (!summary_ || broken_->code != ErrorCode::timeout) return false;
-  broken_->message += "; " + summary_->text;
-  if (summary_->peer && *summary_->peer != parts_->job.rank()) broken_->peer = summary_->peer;
-  summary_.reset();
+  if (!summary_) return false;
+  const auto summary = *std::exchange(summary_, std::nullopt);
+  if (broken_->code == ErrorCode::mismatch) return !summary.peer;
+  broken_->message += "; " + summary.text;
+  if (summary.peer && *summary.peer != parts_->job.rank()) broken_->peer = summary.peer;
   return true;
 }
 

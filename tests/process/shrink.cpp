@@ -5,31 +5,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <tuple>
 
-#include "base/random.hpp"
-#include "command.hpp"
+#include "workers.hpp"
 
 using namespace rondo::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// Without a launcher, which would end the job with the first death.
-std::vector<std::unique_ptr<Command>> start(int world, const std::string& transport,
-                                            const std::vector<std::string>& arguments) {
-  std::vector<std::unique_ptr<Command>> ranks;
-  const std::string root = fmt::format("RONDO_ROOT=unix:@rondo-shrink-{:x}", rondo::random_number());
-  std::vector<std::string> words{SURVIVOR_EXE};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::make_unique<Command>(
-        words,
-        std::vector<std::string>{root, fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", world),
-                                 "RONDO_TRANSPORT=" + transport, "RONDO_HEARTBEAT=1"}));
-  return ranks;
+Workers::Job job_of(int world, const std::string& transport, std::vector<std::string> arguments) {
+  return {uint32_t(world), transport, std::move(arguments), {"RONDO_HEARTBEAT=1"}, {}, {}, SURVIVOR_EXE};
 }
 
 std::string list(int world, const std::vector<int>& without) {
@@ -62,10 +47,10 @@ TEST_CASE("shrink: ranks killed in the middle of a sum are left out within 2 s, 
       CAPTURE(victims.front());
       std::vector<std::string> arguments{"kill"};
       for (const int victim : victims) arguments.push_back(std::to_string(victim));
-      const auto ranks = start(world, transport, arguments);
+      Workers ranks(job_of(world, transport, arguments));
       for (int rank = 0; rank < world; ++rank) {
         CAPTURE(rank);
-        const auto ended = ranks[size_t(rank)]->wait(30);
+        const auto ended = ranks[uint32_t(rank)].wait(30);
         if (std::ranges::find(victims, rank) != victims.end()) {
           CHECK(ended.code == 128 + SIGKILL);
           continue;
@@ -88,19 +73,19 @@ TEST_CASE("shrink: a stopped rank is left out, and when it wakes it is told so")
     CAPTURE(transport);
     CAPTURE(world);
     CAPTURE(victim);
-    const auto ranks = start(world, transport, {"stop", std::to_string(victim)});
+    Workers ranks(job_of(world, transport, {"stop", std::to_string(victim)}));
     for (int rank = 0; rank < world; ++rank)
-      if (rank != victim) CHECK(ranks[size_t(rank)]->wait_for_output("right\n", 20));
-    ::kill(ranks[size_t(victim)]->pid(), SIGCONT);
-    const auto woken = ranks[size_t(victim)]->wait(15);
+      if (rank != victim) CHECK(ranks[uint32_t(rank)].wait_for_output("right\n", 20));
+    ::kill(ranks[uint32_t(victim)].pid(), SIGCONT);
+    const auto woken = ranks[uint32_t(victim)].wait(15);
     CHECK_MESSAGE(has(woken.out, "no successor: "), woken.out);
     CHECK_MESSAGE(
         has(woken.out, fmt::format("has gone on in a new communicator without this rank, {}", victim)),
         woken.out);
     for (int rank = 0; rank < world; ++rank) {
       if (rank == victim) continue;
-      ::kill(ranks[size_t(rank)]->pid(), SIGKILL);
-      check_survivor(ranks[size_t(rank)]->wait(5).out, transport, list(world, {victim}));
+      ::kill(ranks[uint32_t(rank)].pid(), SIGKILL);
+      check_survivor(ranks[uint32_t(rank)].wait(5).out, transport, list(world, {victim}));
     }
   }
 }

@@ -135,7 +135,7 @@ TEST_CASE("wire: reports, questions and summaries come back as they went, and ne
   CHECK_FALSE(decode_key(without_last(encode(key))).has_value());
 
   const CallNote note{"send of 5 f32 to rank 1", {{"type", "f32"}, {"count", "5"}}};
-  const Report report{Report::Reason::late, key, {note, true, "operation #9 (barrier)", true, 1234}};
+  const Report report{Report::Reason::ends, key, {note, true, "operation #9 (barrier)", true, 1234}};
   CHECK(decode_report(encode(report)) == report);
   CHECK_FALSE(decode_report(without_last(encode(report))).has_value());
   const Report nothing{Report::Reason::asked, {0, 1}, {}};
@@ -144,7 +144,7 @@ TEST_CASE("wire: reports, questions and summaries come back as they went, and ne
   unknown[0] = std::byte(9);
   CHECK_FALSE(decode_report(unknown).has_value());
   // The longest report is one that a channel takes.
-  Report longest{Report::Reason::stuck,
+  Report longest{Report::Reason::quiet,
                  key,
                  {CallNote{std::string(9999, 'x'), {}}, true, std::string(9999, 'y'), true, 1}};
   longest.account.call->fields.assign(99, {std::string(999, 'n'), std::string(999, 'v')});
