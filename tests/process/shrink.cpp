@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <tuple>
 
 #include "workers.hpp"
 
@@ -16,6 +15,15 @@ namespace {
 Workers::Job job_of(int world, const std::string& transport, std::vector<std::string> arguments) {
   return {uint32_t(world), transport, std::move(arguments), {"RONDO_HEARTBEAT=1"}, {}, {}, SURVIVOR_EXE};
 }
+
+struct Killed {
+  int world;
+  std::vector<int> victims;
+};
+struct Stopped {
+  int world, victim;
+  std::string transport;
+};
 
 std::string list(int world, const std::vector<int>& without) {
   std::string text;
@@ -39,8 +47,10 @@ void check_survivor(const std::string& out, const std::string& transport, const 
 
 TEST_CASE("shrink: ranks killed in the middle of a sum are left out within 2 s, and the next sum is right") {
   for (const std::string transport : {"tcp", "shm"})
-    for (const auto& [world, victims] : std::vector<std::pair<int, std::vector<int>>>{
+    for (const Killed& each : std::vector<Killed>{
              {4, {0}}, {4, {1}}, {4, {3}}, {4, {0, 1}}, {8, {0}}, {8, {5}}, {8, {0, 4}}, {8, {7}}}) {
+      const int world = each.world;
+      const auto& victims = each.victims;
       CAPTURE(transport);
       CAPTURE(world);
       CAPTURE(victims.size());
@@ -68,8 +78,10 @@ TEST_CASE("shrink: ranks killed in the middle of a sum are left out within 2 s, 
 }
 
 TEST_CASE("shrink: a stopped rank is left out, and when it wakes it is told so") {
-  for (const auto& [world, victim, transport] : std::vector<std::tuple<int, int, std::string>>{
-           {4, 0, "tcp"}, {4, 2, "shm"}, {8, 0, "shm"}, {8, 3, "tcp"}}) {
+  for (const Stopped& each :
+       std::vector<Stopped>{{4, 0, "tcp"}, {4, 2, "shm"}, {8, 0, "shm"}, {8, 3, "tcp"}}) {
+    const int world = each.world, victim = each.victim;
+    const std::string& transport = each.transport;
     CAPTURE(transport);
     CAPTURE(world);
     CAPTURE(victim);
