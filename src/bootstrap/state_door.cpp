@@ -21,7 +21,7 @@ constexpr int document_bytes = 1 << 20;
 
 uint64_t StateDoor::add(std::function<std::string()> tell) {
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(opened_, true)) asio::post(context_, [self = shared_from_this()] { self->open(); });
+  if (!std::exchange(opened_, true)) open();
   tellers_.emplace(++next_, std::move(tell));
   return next_;
 }
