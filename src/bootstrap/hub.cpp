@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "bootstrap/descriptors.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"
@@ -18,8 +19,6 @@ namespace {
 constexpr milliseconds bind_patience{1000}, bind_pause{20};
 // How long those that wait at the door are still told that the job has failed.
 constexpr milliseconds turning_away{1000};
-// Of a rank 0 beside one for the control and one for the data of every other rank.
-constexpr uint32_t own_descriptors = 24;
 
 }  // namespace
 
@@ -198,8 +197,8 @@ void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& 
   if (rank == 0 || rank >= setup_.world || members_[rank].channel) {
     const Person& first = rank < setup_.world ? members_[rank].join.person : setup_.person;
     return give_up({ErrorCode::invalid_argument,
-                    fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank, first.pid,
-                                first.host, other.pid, other.host),
+                    fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank,
+                                first.process.pid, first.host, other.process.pid, other.host),
                     rank});
   }
   std::erase(arriving_, channel);
@@ -243,7 +242,7 @@ void Hub::exhausted(int error) {
            fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} ranks need "
                        "about {})",
                        joined_, setup_.world, descriptor_limit(error), setup_.world,
-                       2 * setup_.world + own_descriptors),
+                       descriptors_of_root(setup_.world)),
            Rank(0)});
 }
 
@@ -286,6 +285,16 @@ std::optional<Error> Hub::unreachable() const {
           to_string(setup_.root))};
 }
 
+// The address of this rank at which the others have found it: one that other machines can reach, where there is one.
+std::optional<asio::ip::address> Hub::way_to_the_others() const {
+  std::optional<asio::ip::address> way;
+  for (const Member& member : std::span(members_).subspan(1)) {
+    const Address mine = local_address(member.channel->socket().native_handle());
+    if (is_tcp(mine) && (!way || way->is_loopback())) way = ip_of(mine);
+  }
+  return way;
+}
+
 // The doors close before anybody learns that the job is complete: the next job may use the same address at
 // once.
 void Hub::complete() {
@@ -296,6 +305,9 @@ void Hub::complete() {
   if (file_nonce_ != 0) withdraw(setup_.root.name, std::exchange(file_nonce_, 0));
   for (const auto& channel : arriving_) channel->finish();
   arriving_.clear();
+  auto listener = open_data_listener(setup_, way_to_the_others());
+  if (!listener) return fail(listener.error());
+  members_[0].join.listener = to_wire(as_others_see(setup_, local_address(listener->get())));
   Welcome welcome;
   welcome.epoch = random_number();
   welcome.transport = setup_.transport;
@@ -312,7 +324,7 @@ void Hub::complete() {
     if (self) self->beat();
     return self;
   });
-  if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), {});
+  if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), std::move(*listener));
 }
 
 void Hub::fail(const Error& error) {
@@ -322,120 +334,6 @@ void Hub::fail(const Error& error) {
     if (member.channel) member.channel->send(message);
   close();
   if (const auto owner = owner_.lock()) owner->join_failed(error);
-}
-
-// ---- Afterwards.
-
-void Hub::beat() {
-  tell_others({Kind::beat, 0, everyone, {}});
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    if (heartbeat_.is_silent(rank) && !members_[rank].gone) silent(rank);
-}
-
-std::vector<uint64_t> Hub::silence_ms() const {
-  std::vector<uint64_t> silences(setup_.world);
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    silences[rank] = uint64_t(heartbeat_.silence(rank).count());
-  return silences;
-}
-
-void Hub::send(const Message& message) {
-  if (phase_ != Phase::running) return;
-  if (message.to == everyone) return tell_others(message);
-  if (message.to < setup_.world && members_[message.to].channel && !members_[message.to].gone)
-    members_[message.to].channel->send(message);
-}
-
-void Hub::received(Rank from, const Message& message) {
-  if (phase_ == Phase::gathering) {
-    if (message.kind != Kind::leave) return lost(from, "sent a message before the job was complete");
-    return lost(from, "left before the job was complete");
-  }
-  if (phase_ == Phase::closed || members_[from].gone) return;
-  if (message.from != from) return lost(from, "spoke in the name of another rank");
-  heartbeat_.heard(from);
-  switch (message.kind) {
-    case Kind::join:
-    case Kind::welcome:
-    case Kind::groups:
-    case Kind::ask:
-    case Kind::summary:
-      return lost(from, "sent a message that only starts a job");
-    case Kind::failed:
-      // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.
-      if (std::exchange(failure_told_, true)) return;
-      break;
-    case Kind::leave:
-      members_[from].gone = true;
-      break;
-    case Kind::beat:
-      return;
-    case Kind::ended:
-      if (const auto rank = decode_rank(message.body); rank && *rank > 0 && *rank < setup_.world)
-        ended(*rank);
-      return;
-    case Kind::dial:
-    case Kind::shared:
-    case Kind::report:
-      break;
-  }
-  send(message);
-  if (message.to == everyone || message.to == 0) tell_owner(message);
-}
-
-// Whoever left in order has said so before it ended, which has been read by then.
-void Hub::ended(Rank rank) {
-  later(setup_.context, loss_delay, [weak = weak_from_this(), rank] {
-    if (const auto self = weak.lock()) self->lost(rank, "ended");
-  });
-}
-
-void Hub::lost(Rank rank, const std::string& why) {
-  Member& member = members_[rank];
-  if (phase_ == Phase::closed || member.gone) return;
-  member.gone = true;
-  const Error error{
-      ErrorCode::peer_lost,
-      fmt::format("{} {}{}", describe(rank, member.join.person), why,
-                  phase_ == Phase::gathering ? " before all ranks had joined: it died or was killed"
-                                             : " without leaving the job: it died or was killed"),
-      rank};
-  later(setup_.context, loss_delay, [weak = weak_from_this(), rank, error] {
-    if (const auto self = weak.lock()) self->tell_loss(rank, error);
-  });
-}
-
-// It is told too, for the day that it goes on.
-void Hub::silent(Rank rank) {
-  Member& member = members_[rank];
-  const Error error{ErrorCode::peer_lost, silence_text(rank, member.join.person, heartbeat_.patience()),
-                    rank};
-  member.channel->send(finding_message(rank, error));
-  member.channel->finish();
-  member.gone = true;
-  tell_loss(rank, error);
-}
-
-void Hub::tell_loss(Rank rank, const Error& error) {
-  if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::gathering) {
-    members_[rank].told = true;
-    return give_up(error);
-  }
-  if (std::exchange(failure_told_, true)) return;
-  const Message message = finding_message(rank, error);
-  tell_others(message);
-  tell_owner(message);
-}
-
-void Hub::tell_others(const Message& message) {
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    if (rank != message.from && members_[rank].channel && !members_[rank].gone)
-      members_[rank].channel->send(message);
-}
-
-void Hub::tell_owner(const Message& message) {
-  if (const auto owner = owner_.lock()) owner->deliver(message);
 }
 
 void Hub::close() noexcept {

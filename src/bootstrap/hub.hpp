@@ -44,10 +44,11 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void give_up(const Error& error);
   void turn_away(Channel& channel, Rank rank);
   bool all_told() const;
+  std::optional<asio::ip::address> way_to_the_others() const;
   void complete();
   void fail(const Error& error);
 
-  // Afterwards.
+  // Afterwards (hub_relay.cpp).
   void beat();
   void received(Rank from, const Message& message);
   void lost(Rank rank, const std::string& why);

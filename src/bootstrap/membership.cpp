@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <map>
-#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -15,21 +13,8 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr milliseconds dial_pause{20};
-// Beyond the deadline that the service thread itself keeps.
-constexpr milliseconds join_grace{2000};
 // Between two looks at the failure of the job that the ranks of a meeting share.
 constexpr milliseconds glance{50};
-
-// For what cannot say that it failed. Whoever waits for it has a deadline, and a peer sees the connections
-// close.
-template <class Call>
-void unless_without_memory(Call call) noexcept {
-  try {
-    call();
-  } catch (const std::bad_alloc&) {
-    log::line(log::Level::error, -1, "memory has run out");
-  }
-}
 
 Transport transport_of(const Options& options) {
   if (options.transport == "tcp") return Transport::tcp;
@@ -82,7 +67,7 @@ Result<void> Membership::join() {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
     self->star_->start();
   });
-  const TimePoint give_up = deadline_after(timeout_ + join_grace);
+  const TimePoint give_up = deadline_after(timeout_ + service_grace);
   while (done.wait_for(glance) != std::future_status::ready) {
     if (const auto& failure = setup_->meeting.failure)
       if (auto error = failure()) return *error;
@@ -94,19 +79,12 @@ Result<void> Membership::join() {
   return done.get();
 }
 
-void Membership::leave(milliseconds patience) noexcept {
+void Membership::leave() noexcept {
   {
     const std::lock_guard lock(handler_mutex_);
     handler_ = nullptr;
   }
-  unless_without_memory([&] {
-    const auto closed = std::make_shared<std::promise<void>>();
-    asio::post(context_, [self = shared_from_this(), closed] {
-      self->close();
-      closed->set_value();
-    });
-    closed->get_future().wait_for(patience);
-  });
+  call_on(context_, [self = shared_from_this()] { self->close(); });
 }
 
 void Membership::connect(Rank peer, uint16_t lane) noexcept {
@@ -149,23 +127,29 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
   watch_processes();
-  if (listener) {
-    listens_at_ = ip_of(local_address(listener.get()));
-    if (listens_at_.is_v6()) scope_ = listens_at_.to_v6().scope_id();
-    door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
-    const std::weak_ptr<Membership> weak = shared_from_this();
-    const auto admit = [weak](const Claim& claim) {
-      const auto self = weak.lock();
-      return self ? self->admit(claim) : Verdict::unknown_tag;
-    };
-    const auto entered = [weak](const Claim& claim, Socket socket) {
-      if (const auto self = weak.lock()) self->settle({claim.rank, claim.lane}, release(std::move(socket)));
-    };
-    std::vector<Descriptor> listeners;
-    listeners.push_back(std::move(listener));
-    door_->open(std::move(listeners), {admit, entered});
-  }
+  open_door(std::move(listener));
   agree();
+}
+
+void Membership::open_door(Descriptor listener) {
+  listens_at_ = ip_of(local_address(listener.get()));
+  if (listens_at_.is_v6()) scope_ = listens_at_.to_v6().scope_id();
+  open_regroup();
+  door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
+  const std::weak_ptr<Membership> weak = shared_from_this();
+  const auto admit = [weak](const Claim& claim) {
+    const auto self = weak.lock();
+    return self ? self->admit(claim) : Verdict::unknown_tag;
+  };
+  const auto entered = [weak](const Claim& claim, Socket socket) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (Regroup::is_for(claim)) return self->regroup_->entered(claim, std::move(socket));
+    self->settle({claim.rank, claim.lane}, release(std::move(socket)));
+  };
+  std::vector<Descriptor> listeners;
+  listeners.push_back(std::move(listener));
+  door_->open(std::move(listeners), {admit, entered});
 }
 
 void Membership::watch_processes() {
@@ -215,6 +199,7 @@ void Membership::deliver(const Message& message) {
     case Kind::welcome:
     case Kind::beat:
     case Kind::ended:
+    case Kind::regroup:
       return;
   }
 }
@@ -246,7 +231,7 @@ void Membership::close() noexcept {
     star_->close();
   }
   closed_ = true;
-  if (door_) door_->close();
+  close_door();
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
   questions_.clear();
@@ -263,9 +248,10 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_) {
-    const Error error{ErrorCode::invalid_argument,
-                      fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({0, rank_, lane})) {
+    const Error error{
+        ErrorCode::invalid_argument,
+        fmt::format("rank {} of {} cannot connect to rank {} by lane {}", rank_, world_, peer, lane)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
   }
   Link& link = links_[key];
@@ -314,8 +300,9 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
 
 // Of another job, from a rank that must not dial this one, or for a lane that is connected already.
 Verdict Membership::admit(const Claim& claim) {
+  if (Regroup::is_for(claim)) return regroup_->admit(claim);
   const bool known =
-      claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
+      !closed_ && claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
   return known ? Verdict::welcome : Verdict::unknown_tag;
 }
 

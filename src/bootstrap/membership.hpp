@@ -11,6 +11,7 @@
 #include "bootstrap/exchange.hpp"
 #include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
+#include "bootstrap/regroup.hpp"
 #include "bootstrap/star.hpp"
 #include "bootstrap/watch.hpp"
 
@@ -26,12 +27,16 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
   /// peers.
-  void leave(milliseconds patience) noexcept;
+  void leave() noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
   void report(Report::Reason reason, const CallKey& key) noexcept;
 
   Result<Meeting> meet() const;
+
+  // succession.cpp: what comes after this job.
+  Result<Regrouping> regroup(uint64_t held, TimePoint deadline);
+  std::shared_ptr<FormerJob> keep_door(std::shared_ptr<Service> service);
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return world_; }
@@ -62,12 +67,14 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
 
   // Questions (questions.cpp): what ranks that make no progress have called.
   struct Question;
+  class KeptDoor;
   void reported(Rank from, const Report& report);
   void ask(const CallKey& key);
   void await_answers(const CallKey& key, Question& question);
   void out_of_patience(const CallKey& key);
   void conclude(const CallKey& key);
   void disagree(const Inquiry::Disagreement& disagreement);
+  Account account(const CallKey& key);
   void send_report(Report::Reason reason, const CallKey& key);
   void summarise(const Summary& summary);
 
@@ -82,6 +89,10 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void conclude(const Groups& groups);
   void finish_join(Result<void> outcome);
 
+  void open_regroup();
+  void close_door() noexcept;
+
+  void open_door(Descriptor listener);
   void open(Rank peer, uint16_t lane);
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
@@ -112,6 +123,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t local_world_ = 1;
   std::shared_ptr<Star> star_;
   std::shared_ptr<Door> door_;
+  std::shared_ptr<Regroup> regroup_;    // with the door
+  std::weak_ptr<FormerJob> door_kept_;  // guarded by handler_mutex_
   Descriptor memory_listener_;
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<asio::steady_timer> agreement_timer_;

@@ -1,18 +1,20 @@
 #include "bootstrap/process.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <sstream>
 
+#include "base/text_file.hpp"
+
 namespace rondo::bootstrap {
 namespace {
+
+constexpr size_t longest_stat = 4096;
 
 struct Seen {
   uint64_t start = 0;  // 0: there is no such process
@@ -21,7 +23,7 @@ struct Seen {
 
 // Fields 3 (state) and 22 (start time) of proc_pid_stat(5); the name before them may hold anything.
 Seen look_at_process(uint64_t pid) {
-  const auto stat = content_of(fmt::format("/proc/{}/stat", pid));
+  const auto stat = read_text(fmt::format("/proc/{}/stat", pid), longest_stat);
   if (!stat || stat->empty()) return {};
   std::istringstream fields(stat->substr(std::min(stat->rfind(')'), stat->size() - 1) + 1));
   std::string state, skipped;
@@ -39,15 +41,6 @@ uint64_t own_pid_namespace() noexcept {
 }
 
 }  // namespace
-
-std::optional<std::string> content_of(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return std::nullopt;
-  std::array<char, 4096> buffer;
-  const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
-  if (size < 0) return std::nullopt;
-  return std::string(buffer.data(), size_t(size));
-}
 
 Process this_one() {
   const auto pid = uint64_t(::getpid());

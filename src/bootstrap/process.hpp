@@ -1,8 +1,5 @@
 // Which process, for sure: a pid alone is used again, and in another PID namespace means another process.
 #pragma once
-#include <optional>
-#include <string>
-
 #include "base/descriptor.hpp"
 #include "bootstrap/wire.hpp"
 
@@ -14,8 +11,5 @@ bool lives(const Process& other);
 /// Readable when it has ended. None where the two do not share a PID namespace, where /proc does not prove that
 /// it is this process, and where the kernel refuses.
 Descriptor open_process(const Process& other) noexcept;
-
-/// At most 4 KiB of a file.
-std::optional<std::string> content_of(const std::string& path);
 
 }  // namespace rondo::bootstrap

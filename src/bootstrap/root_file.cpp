@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -25,6 +26,16 @@ struct Content {
   RootRecord record;
   Owner owner;
 };
+
+// At most 4 KiB, and without waiting: the user's path may lead anywhere.
+std::optional<std::string> content_of(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return std::nullopt;
+  std::array<char, 4096> buffer;
+  const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
+  if (size < 0) return std::nullopt;
+  return std::string(buffer.data(), size_t(size));
+}
 
 std::string this_boot() {
   std::string boot;

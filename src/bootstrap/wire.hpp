@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 5;
+inline constexpr uint16_t protocol_version = 6;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -32,6 +32,7 @@ struct Hello {
   bool has_secret = false, tls = false;  // tls: over TCP, what follows the Answer is TLS
   std::string build;                     // at most 16 characters
   Nonce nonce{};
+  friend bool operator==(const Hello&, const Hello&) = default;
 };
 inline constexpr size_t hello_bytes = 64;
 Bytes encode(const Hello&);
@@ -91,13 +92,12 @@ struct Process {
 inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
 struct Person {
-  uint32_t pid = 0;
+  Process process{};
   std::string host;
   BootId boot{};
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
   uint32_t node =
       own_node;  // Options::node: ranks with different ones are taken for ranks of different machines
-  Process process{};
   friend bool operator==(const Person&, const Person&) = default;
 };
 
@@ -119,6 +119,7 @@ enum class Kind : uint8_t {
   summary = 10,  // root -> rank: Summary
   beat = 11,     // between rank and root: still here
   ended = 12,    // rank -> root: u32 rank, whose process has
+  regroup = 13,  // between ranks that regroup: RegroupNote
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -172,11 +173,21 @@ struct Groups {
   std::string why;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
+/// Between two ranks of a failed job (regroup.hpp).
+struct RegroupNote {
+  enum class Word : uint8_t { idle = 1, waits = 2, gone_on = 3, plan = 4, joined = 5 } word = Word::idle;
+  Rank leader = 0;          // waits: for whom it does what it is told
+  uint64_t number = 0;      // gone_on, joined: the epoch; plan: the meeting's tag
+  std::vector<Rank> ranks;  // plan: the members; waits: some that it misses
+  std::string root;         // plan: the meeting's
+  friend bool operator==(const RegroupNote&, const RegroupNote&) = default;
+};
 struct Failure {
   ErrorCode code = ErrorCode::aborted;
   std::optional<Rank> peer;
   std::string text;
   bool complete = false;  // the text says who found it, or it does not matter
+  friend bool operator==(const Failure&, const Failure&) = default;
 };
 
 Bytes encode(const Message&);
@@ -189,6 +200,8 @@ Bytes encode(const Shared&);
 std::optional<Shared> decode_shared(std::span<const std::byte>);
 Bytes encode(const Groups&);
 std::optional<Groups> decode_groups(std::span<const std::byte>);
+Bytes encode(const RegroupNote&);
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte>);
 Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);

@@ -5,8 +5,8 @@
 //
 //   nothing moves for a while    report `quiet`; if the ranks disagree, the job's failure ends the operation
 //   a link broke                 wait a moment for the failure that says which rank died
-//   a header does not fit        report `mismatch`, and wait for the failure that says which rank is the odd one
-//   the deadline passed          report `late`, and wait for the summary of whom everybody waits for
+//   a header does not fit        report `ends`, and wait for the failure that says which rank is the odd one
+//   the deadline passed          report `ends`, and wait for the summary of whom everybody waits for
 #pragma once
 #include <mutex>
 
@@ -37,7 +37,7 @@ class Runner final : public Driver {
   /// word set.
   void spread(const Error& error) noexcept;
 
-  /// Any thread: the answer to a report of `late`.
+  /// Any thread: the answer to a report of `ends`.
   void summarised(const bootstrap::Summary& summary);
 
   void begin(Operation& operation) override;
@@ -65,7 +65,7 @@ class Runner final : public Driver {
   TimePoint report_at_;          // when to report that nothing moves
   std::optional<Error> broken_;  // the operation's, while the control plane may still say what the cause is
   bool told_ = false;            // a caller has been given the failure
-  bootstrap::CallKey late_;      // what was reported so
+  bootstrap::CallKey reported_;  // what was reported so
   std::mutex summary_mutex_;
   std::optional<bootstrap::Summary> summary_;
 };

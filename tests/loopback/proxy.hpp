@@ -17,8 +17,11 @@ namespace rondo::test {
 
 class Proxy {
  public:
-  /// To a port of 127.0.0.1.
-  explicit Proxy(uint16_t to) : to_(to), listener_(std::move(*bootstrap::listen_on_loopback())) {
+  /// To a port of 127.0.0.1, from a free one of it or from `at`.
+  explicit Proxy(uint16_t to, uint16_t at = 0)
+      : to_(to),
+        listener_(
+            std::move(*bootstrap::listen_on(bootstrap::tcp_address(asio::ip::address_v4::loopback(), at)))) {
     port_ = bootstrap::port_of(bootstrap::local_address(listener_.get()));
     thread_ = std::thread([this] { run(); });
   }

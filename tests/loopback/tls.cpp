@@ -1,4 +1,5 @@
 // TLS on a whole job: what travels, who gets in, and how it ends.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -156,6 +157,21 @@ TEST_CASE("tls: a rank that leaves in the middle is named by every other rank") 
     if (result.error().peer == 2u) named++;
   });
   CHECK(named == 2);
+}
+
+TEST_CASE("tls: what comes of a communicator is under TLS too: the ranks that are left find each other") {
+  for (const Rank gone : {0u, 2u})
+    on_ranks(tls_options(4), [&](Communicator& comm) {
+      CHECK(comm.barrier().ok());
+      if (comm.rank() == gone) return;
+      auto rest = comm.shrink();
+      REQUIRE_MESSAGE(rest.ok(), (rest ? "" : rest.error().message));
+      CHECK(rest->transport() == "tcp");
+      std::vector<Rank> all(3), own{comm.rank()};
+      CHECK(rest->all_gather(std::span<const Rank>(own), std::span(all)).ok());
+      CHECK(all == rest->parent_ranks());
+      CHECK(std::ranges::count(all, gone) == 0);
+    });
 }
 
 TEST_CASE("tls: descriptors are what they were once the communicators are gone") {

@@ -1,8 +1,9 @@
 // Ranks whose addresses are others for those who dial them: forwarders stand for the network between.
+#include <algorithm>
 #include <numeric>
 
 #include "proxy.hpp"
-#include "rondo/communicator.hpp"
+#include "ranks.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
@@ -67,7 +68,36 @@ TEST_CASE("translated: a port stands for the first of RONDO_PORTS, also for the 
   one.advertise = "127.0.0.1:" + std::to_string(port + 100);
   auto seats = join_all({zero, one});
   check_joined(seats);
-  const auto bound = tcp_listeners();
-  REQUIRE(bound.size() == 1);
-  CHECK(seats[1].job->address() == "127.0.0.1:" + std::to_string(bootstrap::port_of(bound[0]) + 100));
+  std::vector<std::string> forwarded;  // what leads to the listeners of this process; rank 0 has one too
+  for (const auto& address : tcp_listeners())
+    forwarded.push_back("127.0.0.1:" + std::to_string(bootstrap::port_of(address) + 100));
+  CHECK(std::ranges::count(forwarded, seats[1].job->address()) == 1);
+}
+
+TEST_CASE("translated: when rank 0 is gone the others find each other by what they advertise") {
+  constexpr uint16_t ports = 3;  // of each rank: the job's, a place to meet, the successor's
+  Translated job(3);
+  std::vector<std::unique_ptr<Proxy>> forwarders;
+  for (Options& own : job.options) {
+    const uint16_t first = free_port(), seen = uint16_t(first + 200);
+    own.ports = std::to_string(first) + "-" + std::to_string(first + ports - 1);
+    own.advertise = "127.0.0.1:" + std::to_string(seen);
+    for (uint16_t i = 0; i < ports; ++i)
+      forwarders.push_back(std::make_unique<Proxy>(uint16_t(first + i), uint16_t(seen + i)));
+  }
+  on_ranks(job.options, [](Communicator& comm) {
+    CHECK(comm.barrier().ok());
+    if (comm.rank() == 0) return;
+    auto rest = comm.shrink();
+    REQUIRE_MESSAGE(rest.ok(), (rest ? "" : rest.error().message));
+    CHECK(rest->parent_ranks() == std::vector<Rank>{1, 2});
+    CHECK(rest->barrier().ok());
+  });
+  const auto used = [&](Rank rank) {
+    return std::count_if(forwarders.begin() + rank * ports, forwarders.begin() + (rank + 1) * ports,
+                         [](const auto& forwarder) { return forwarder->connections() > 0; });
+  };
+  CHECK(used(0) == 1);  // those that are left have asked there
+  CHECK(used(1) == 1);
+  CHECK(used(2) == 2);  // its links, of the job and of the successor
 }

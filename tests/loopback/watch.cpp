@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/clock.hpp"
+#include "base/text_file.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/process.hpp"
 
@@ -55,7 +56,7 @@ TEST_CASE(
   there.process.pid = uint64_t(child);
   asio::io_context context;
   CHECK(Watch::start(context, there, [] {}) == nullptr);  // this process's start is another
-  const std::string stat = *content_of("/proc/" + std::to_string(child) + "/stat");
+  const std::string stat = *read_text("/proc/" + std::to_string(child) + "/stat", 4096);
   std::istringstream fields(stat.substr(stat.rfind(')') + 1));
   std::string skipped;
   for (int field = 3; field < 22; ++field) fields >> skipped;

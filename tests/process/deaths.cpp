@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "../sanitized.hpp"
+#include "../skip.hpp"
 #include "base/random.hpp"
 #include "workers.hpp"
 
@@ -217,7 +218,7 @@ TEST_CASE("deaths: what keeps one rank from joining is told to all at once") {
 }
 
 TEST_CASE("deaths: 64 descriptors are enough for 32 ranks, also to learn of a death") {
-  if (sanitized) return;  // so many processes are too slow
+  if (sanitized) SKIP_TEST("so many sanitized processes are too slow");
   for (const std::string transport : {"tcp", "shm"}) {
     CAPTURE(transport);
     auto job = job_of({transport, 32, 17}, "loop", 100);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "../skip.hpp"
+#include "../text.hpp"
 #include "bootstrap/socket.hpp"
 #include "command.hpp"
 
@@ -32,8 +33,6 @@ Words doctor(const Words& more) {
 }
 
 Ended shell(const std::string& script) { return run({"/bin/sh", "-c", script}, {}, 60); }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 // The worst finding of a check.
 json finding(const Ended& ended, const std::string& check) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../skip.hpp"
+#include "../text.hpp"
 #include "base/random.hpp"
 #include "command.hpp"
 
@@ -20,8 +21,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 const std::string bench = RONDO_EXE " bench all_reduce";
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A folder of its own, gone afterwards.
 struct Folder {

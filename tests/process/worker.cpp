@@ -235,6 +235,10 @@ int main(int argc, char** argv) {
   if (!comm) return say("join", began, comm.error()), 5;
   std::printf("joined %.4f\n", now() - began);
   if (part.mode == "late") return finish_one(std::move(*comm), part);
+  if (part.mode == "slow") {
+    if (is_victim) std::this_thread::sleep_for(milliseconds(2500));
+    return finish_one(std::move(*comm), part);
+  }
   if (part.mode == "abort") return abort_others(std::move(*comm), part);
   if (part.mode == "exec") return list_descriptors(std::move(*comm), part);
   if (part.mode == "child") return return_from_child(std::move(*comm), part);

@@ -31,8 +31,6 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 Workers::Workers(const Job& job) {
   const std::string root = fmt::format("RONDO_ROOT=unix:@rondo-test-{}", random_number());
   for (uint32_t rank = 0; rank < job.world; rank++) {
@@ -41,8 +39,8 @@ Workers::Workers(const Job& job) {
                                        "RONDO_TRANSPORT=" + job.transport};
     variables.insert(variables.end(), job.environment.begin(), job.environment.end());
     if (!job.own.empty()) variables.insert(variables.end(), job.own[rank].begin(), job.own[rank].end());
-    std::vector<std::string> words{WORKER_EXE};
-    if (!job.limits.empty()) words = {"/bin/sh", "-c", job.limits + " && exec \"$0\" \"$@\"", WORKER_EXE};
+    std::vector<std::string> words{job.program};
+    if (!job.limits.empty()) words = {"/bin/sh", "-c", job.limits + " && exec \"$0\" \"$@\"", job.program};
     words.insert(words.end(), job.arguments.begin(), job.arguments.end());
     ranks_.push_back(std::make_unique<Command>(words, variables));
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../text.hpp"
 #include "command.hpp"
 
 namespace rondo::test {
@@ -23,7 +24,6 @@ std::optional<Report> report(const Ended& ended, const std::string& label);
 double number_after(const Ended& ended, const std::string& label);
 /// On the clock of the reports.
 double seconds_now();
-bool has(const std::string& text, const std::string& part);
 
 class Workers {
  public:
@@ -34,6 +34,7 @@ class Workers {
     std::vector<std::string> environment = {};       // of every rank
     std::vector<std::vector<std::string>> own = {};  // of each rank, where there are any
     std::string limits = {};                         // a shell command before it, such as "ulimit -n 64"
+    std::string program = WORKER_EXE;
   };
   explicit Workers(const Job& job);
   uint32_t world() const { return uint32_t(ranks_.size()); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "../text.hpp"
 #include "cli/doctor/checks.hpp"
 
 namespace rondo::test {
@@ -32,8 +33,6 @@ inline Findings complaints(const Machine& machine, const std::string& check, con
   std::erase_if(found, [&](const Finding& f) { return f.check != check || f.severity == Severity::ok; });
   return found;
 }
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 /// What a check says where all is well.
 inline std::string praise(const Machine& machine, const std::string& check, const Plan& plan = {}) {

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/log.hpp"
 #include "transport/shm/barrier.hpp"
@@ -230,7 +231,6 @@ ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, 
       own_barrier_(mine.header().barriers == 0 || from_.area->header().barriers == 0) {
   if (mine.row(from_.area->place().rank).pulls.load(in_order) == 0) return;
   puller_.emplace(from_.area->header().testimony);
-  scratch_ = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes);
 }
 
 LinkState ShmRx::poll() noexcept {
@@ -292,6 +292,8 @@ View ShmRx::peek(size_t max, size_t quantum) noexcept {
 size_t ShmRx::fetch(size_t wanted, size_t quantum) noexcept {
   if (fetched_ >= std::min(wanted, quantum)) return fetched_;
   const size_t bytes = std::min(wanted, scratch_bytes);
+  if (!scratch_) scratch_.reset(new (std::nothrow) std::byte[scratch_bytes]);
+  if (!scratch_) return errno = ENOMEM, give_up(), 0;
   if (!pull({scratch_.get(), bytes})) return 0;
   large_ = scratch_.get();
   return fetched_ = bytes;
@@ -300,11 +302,16 @@ size_t ShmRx::fetch(size_t wanted, size_t quantum) noexcept {
 // What comes next of the writer's private memory. False: nothing more will.
 bool ShmRx::pull(std::span<std::byte> into) noexcept {
   if (puller_->pull(into, remote_)) return true;
+  give_up();
+  return false;
+}
+
+// errno says why.
+void ShmRx::give_up() noexcept {
   log::line(log::Level::info, int(rank_), "cannot read the private memory of rank {} any more: {}",
             from_.area->place().rank, std::strerror(errno));
   small_left_ = large_left_ = 0;
   broken_ = true;
-  return false;
 }
 
 void ShmRx::release(size_t bytes) noexcept {
@@ -313,12 +320,14 @@ void ShmRx::release(size_t bytes) noexcept {
     small_ += bytes;
     small_left_ -= uint32_t(bytes);
   } else {
-    large_ += bytes;
     large_left_ -= uint32_t(bytes);
+    size_t here = bytes;  // of it in this process
     if (remote_ != 0) {
+      here = std::min(fetched_, bytes);
       remote_ += bytes;
-      fetched_ -= std::min(fetched_, bytes);
+      fetched_ -= here;
     }
+    large_ += here;
   }
   if (small_left_ + large_left_ > 0) return;
   borrowed_ = nullptr;

@@ -116,6 +116,7 @@ class ShmRx final : public Rx {
   bool borrow() noexcept;
   size_t fetch(size_t wanted, size_t quantum) noexcept;
   bool pull(std::span<std::byte> into) noexcept;
+  void give_up() noexcept;
 
   const Rank rank_;
   Reading& mine_;
@@ -137,7 +138,7 @@ class ShmRx final : public Rx {
   uint64_t remote_ = 0;
   size_t fetched_ = 0;
   std::optional<Puller> puller_;
-  std::unique_ptr<std::byte[]> scratch_;
+  std::unique_ptr<std::byte[]> scratch_;  // made when first needed
 };
 
 /// The owner of `area` sleeps or not, for its peers to see. After `true` it must look at its links once more

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/setting.hpp"
+#include "bootstrap/descriptors.hpp"
 #include "cli/doctor/checks.hpp"
 
 namespace rondo::cli::doctor {
@@ -16,8 +17,8 @@ constexpr uint64_t least_locked = 64 * MiB;
 constexpr uint64_t largest_area = 8 * MiB;
 
 // The launcher has three descriptors for each rank that runs (two pipes and a handle of the process), and some of
-// its own, measured; rank 0 has a control connection to every rank and, over TCP, one for data.
-constexpr uint64_t per_launched = 3, launcher_own = 16, per_member = 2, root_own = 24;
+// its own, measured.
+constexpr uint64_t per_launched = 3, launcher_own = 16;
 
 std::string size_text(uint64_t bytes) {
   if (bytes == unlimited) return "unlimited";
@@ -46,7 +47,7 @@ std::string raise_descriptors(const Limit& limit, uint64_t needed) {
 }  // namespace
 
 uint64_t descriptors_needed(uint64_t ranks, uint64_t world) noexcept {
-  return std::max(per_launched * ranks + launcher_own, per_member * world + root_own);
+  return std::max(per_launched * ranks + launcher_own, bootstrap::descriptors_of_root(world));
 }
 
 Findings check_descriptors(const Machine& machine, const Plan& plan) {
@@ -65,7 +66,8 @@ Findings check_descriptors(const Machine& machine, const Plan& plan) {
   }
   if (limit.now == unlimited) return {ok("unlimited")};
   const uint64_t most =
-      std::min((limit.now - launcher_own) / per_launched, (limit.now - root_own) / per_member);
+      std::min((limit.now - launcher_own) / per_launched,
+               (limit.now - bootstrap::root_own_descriptors) / bootstrap::root_descriptors_per_rank);
   return {ok(fmt::format("ulimit -n is {}, enough for {} ranks here", limit.now, most))};
 }
 
