@@ -16,6 +16,8 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr size_t most_logged = 8;
+// Of what a stranger sends no more is read.
+static_assert(hello_bytes + proof_bytes <= 512);
 constexpr milliseconds pause_without_descriptors{50};
 
 }  // namespace

@@ -213,6 +213,7 @@ class Stranger {
     connected_ = ::connect(socket_.get(), address.data(), socklen_t(address.size())) == 0;
   }
   bool connected() const { return connected_; }
+  int descriptor() const { return socket_.get(); }
   /// How many bytes were taken before the other side closed.
   size_t send(std::span<const std::byte> data) {
     size_t sent = 0;
