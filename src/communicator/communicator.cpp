@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/cores.hpp"
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
@@ -33,7 +34,8 @@ static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
 
 // What this rank's options say; only rank 0's table counts, so the others' need not be there.
 Result<bootstrap::Policy> policy_of(const Options& options) {
-  bootstrap::Policy policy{options.algorithm, options.reproducible.value_or(false), {}};
+  bootstrap::Policy policy{
+      options.algorithm, options.reproducible.value_or(false), {}, uint32_t(usable_cores())};
   if (options.tuning.empty() || options.rank != 0u) return policy;
   const auto tuning = engine::read_tuning(options.tuning);
   if (!tuning) return tuning.error();
@@ -157,9 +159,11 @@ class Communicator::State final : bootstrap::Handler {
     if (shm_)
       if (auto watched = watch(service); !watched) return watched;
     waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-    const engine::Engine::Place place{job_->rank(),  job_->world(),
-                                      job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
-                                      job_->nodes(), tuning()};
+    const engine::Engine::Place place{
+        job_->rank(),        job_->world(),
+        job_->epoch(),       schedule::algorithm_named(job_->policy().algorithm),
+        job_->nodes(),       tuning(),
+        job_->policy().cores};
     Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
     engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
     runner_ = std::make_unique<Runner>();
