@@ -1,6 +1,6 @@
 // Which algorithm a call runs: a pure function of values that all ranks share, so that no rank chooses
-// differently. The model (model.hpp) says what is quickest; among what it holds for equally quick, the
-// algorithms that reduce at once come first, since they sum in canonical order and take every demand.
+// differently. The model (model.hpp) says what is quickest; of equals, and in one memory of near equals, the
+// algorithms that reduce at once come first.
 #pragma once
 #include <array>
 #include <memory>
