@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/cores.hpp"
 #include "cli/explain_selection.hpp"
 #include "schedule/catalogue.hpp"
 #include "schedule/print.hpp"
@@ -112,7 +111,6 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->check(one_of({"tcp", "shm"}))
       ->capture_default_str();
   command->add_option("--tuning", given->selection_of.tuning, "A file of rondo tune, for --selection");
-  given->selection_of.cores = uint32_t(usable_cores());
   command->add_option("--cores", given->selection_of.cores, "Cores of a node, for --selection")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/cores.hpp"
 #include "engine/selection.hpp"
 #include "engine/tuning.hpp"
 
@@ -68,6 +69,8 @@ class Chooser {
 };
 
 }  // namespace
+
+uint32_t cores_here() noexcept { return uint32_t(usable_cores()); }
 
 int explain_selection(const SelectionOf& given) {
   Tuning tuning;

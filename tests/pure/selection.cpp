@@ -157,9 +157,16 @@ TEST_CASE("selection: where only rounds cost the fewest win, where only bytes co
       CHECK(chosen(Operation::all_reduce, bytes, situation, only_rounds) == Algorithm::one_shot);
       CHECK(chosen(Operation::reduce, bytes, situation, only_rounds) == Algorithm::one_shot);
       CHECK(chosen(Operation::broadcast, bytes, situation, only_rounds) == Algorithm::direct);
-      const Algorithm most_bytes = chosen(Operation::all_reduce, bytes, situation, only_bytes);
-      CHECK(most_bytes == Algorithm::direct);  // as few as any, and it comes first
-      CHECK(chosen(Operation::broadcast, bytes, situation, only_bytes) == Algorithm::ring);
+      for (const Operation operation : {Operation::all_reduce, Operation::broadcast, Operation::reduce}) {
+        const auto moved = [&](Algorithm algorithm) {
+          const auto& schedule = *schedule::find(operation, algorithm);
+          return profile_of(schedule, {.world = world}, 1, schedule::Publications::no).busiest.bytes;
+        };
+        const Algorithm algorithm = chosen(operation, bytes, situation, only_bytes);
+        for (const schedule::Schedule& other : schedule::catalogue())
+          if (other.operation == operation && other.algorithm != Algorithm::hierarchical)
+            CHECK(moved(algorithm) <= moved(other.algorithm) * (1 + 1e-9));
+      }
     }
   }
 }
