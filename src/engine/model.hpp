@@ -56,7 +56,7 @@ inline constexpr double assumed_alpha = 25000, assumed_beta = 0.8;
 /// thrice each, the best of the three counted; fitted to all sizes and operations that it prints, first
 /// to the times and then to the choices, on which less is lost. docs/algorithms.md says how well they do.
 /// By hand: shm's alpha and message of a core each, from all-reduces alone (the others' ranks shared a core), and its
-/// cold cost, since 64 MiB all-reduces of 4 and 8 ranks are quickest direct.
+/// cold cost, since 8 MiB all-reduces of 4 and 8 ranks were quickest direct.
 inline constexpr Costs tcp_costs{.alpha = {.own = 3770, .shared = 2560},
                                  .message = {.own = 762, .shared = 1820},
                                  .beta = 0.149,
