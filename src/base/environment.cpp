@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/fault.hpp"
 #include "base/launcher.hpp"
 #include "base/port_range.hpp"
 #include "base/root_address.hpp"
@@ -25,7 +26,7 @@ namespace {
 constexpr uint32_t largest_world = 65536;
 constexpr double longest_timeout_s = 1e6;
 constexpr size_t longest_secret = 4096;
-constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000};
+constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000}, default_heartbeat{10'000};
 
 Result<milliseconds> seconds(const Setting& setting) {
   double number = 0;
@@ -60,7 +61,7 @@ constexpr std::string_view no_launcher =
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
               transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports",
-              tuning = "Options::tuning";
+              tuning = "Options::tuning", fault = "Options::fault";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -88,10 +89,15 @@ Result<Options> checked(Options options, const Sources& from) {
   if (auto ok = one_of({from.algorithm, options.algorithm}, algorithm_names); !ok) return ok.error();
   if (auto ports = parse_ports(options.ports); !ports)
     return invalid({from.ports, options.ports}, ports.error().message);
+  if (auto faults = parse_faults(options.fault, *options.world); !faults)
+    return invalid({from.fault, options.fault}, faults.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
+  if (!options.heartbeat) options.heartbeat = default_heartbeat;
   if (auto ok = check_timeout("Options::init_timeout", *options.init_timeout); !ok) return ok.error();
   if (auto ok = check_timeout("Options::timeout", *options.timeout); !ok) return ok.error();
+  if (options.heartbeat->count() != 0)
+    if (auto ok = check_timeout("Options::heartbeat", *options.heartbeat); !ok) return ok.error();
   return options;
 }
 
@@ -137,6 +143,16 @@ std::optional<std::string> process_environment(const char* name) {
   return value;
 }
 
+std::map<std::string, std::string> all_variables() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals != text.npos) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
 Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   Options options = in_code;
   Sources from;
@@ -151,13 +167,21 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   if (auto ok = fill(options.init_timeout, nullptr, lookup, {"RONDO_INIT_TIMEOUT"}, seconds); !ok)
     return ok.error();
   if (auto ok = fill(options.timeout, nullptr, lookup, {"RONDO_TIMEOUT"}, seconds); !ok) return ok.error();
+  const auto patience = [](const Setting& setting) -> Result<milliseconds> {
+    return setting.value == "0" ? milliseconds(0) : seconds(setting);
+  };
+  if (auto ok = fill(options.heartbeat, nullptr, lookup, {"RONDO_HEARTBEAT"}, patience); !ok)
+    return ok.error();
   if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
   fill(options.transport, from.transport, lookup, "RONDO_TRANSPORT");
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
   fill(options.ports, from.ports, lookup, "RONDO_PORTS");
   fill(options.tuning, from.tuning, lookup, "RONDO_TUNING");
+  fill(options.fault, from.fault, lookup, "RONDO_FAULT");
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
+    return ok.error();
+  if (auto ok = fill(options.state_signal, nullptr, lookup, {"RONDO_STATE_SIGNAL"}, flag); !ok)
     return ok.error();
   const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };
   if (auto ok = fill(options.node, nullptr, lookup, {"RONDO_NODE"}, node); !ok) return ok.error();

@@ -136,6 +136,12 @@ void Membership::conclude(const Groups& groups) {
   if (join_finished_) return;
   if (exchange_) exchange_->close();
   shares_memory_ = std::ranges::all_of(groups.group, [](uint32_t group) { return group == 0; });
+  if (shares_memory_)
+    transport_reason_ = "all ranks see each other's memory";
+  else if (job_.transport == Transport::tcp)
+    transport_reason_ = "RONDO_TRANSPORT=tcp";
+  else
+    transport_reason_ = groups.why;
   const auto end = [this](Sharing& sharing) {
     sharing.end(shares_memory_);
     return Result<void>();

@@ -9,14 +9,11 @@
 namespace rondo::bootstrap {
 namespace {
 
-// The longest a user's thread waits for the service thread, which never waits for anybody.
-constexpr milliseconds service_patience{900};
-
 class JoinedJob : public Job {
  public:
   JoinedJob(std::shared_ptr<Service> service, std::shared_ptr<Membership> membership)
       : service_(std::move(service)), membership_(std::move(membership)) {}
-  ~JoinedJob() override { membership_->leave(service_patience); }
+  ~JoinedJob() override { membership_->leave(); }
 
   Rank rank() const noexcept override { return membership_->rank(); }
   uint32_t world() const noexcept override { return membership_->world(); }
@@ -24,10 +21,19 @@ class JoinedJob : public Job {
   std::vector<uint32_t> nodes() const override { return membership_->nodes(); }
   const Policy& policy() const noexcept override { return membership_->policy(); }
   bool shares_memory() const noexcept override { return membership_->shares_memory(); }
+  std::string transport_reason() const override { return membership_->transport_reason(); }
+  std::string address() const override { return membership_->address(); }
   uint64_t epoch() const noexcept override { return membership_->epoch(); }
   void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
   void announce(const Error& error) noexcept override { membership_->announce(error); }
+  void report(Report::Reason reason, const CallKey& key) noexcept override {
+    membership_->report(reason, key);
+  }
   Result<Meeting> meet() const override { return membership_->meet(); }
+  Result<Regrouping> regroup(uint64_t held, TimePoint deadline) override {
+    return membership_->regroup(held, deadline);
+  }
+  std::shared_ptr<FormerJob> keep_door() override { return membership_->keep_door(service_); }
 
  private:
   const std::shared_ptr<Service> service_;
@@ -41,7 +47,7 @@ Result<std::unique_ptr<Job>> Job::join(const Options& options, const Policy& pol
                                        const Limits& limits, const Meeting& meeting) {
   const auto membership = std::make_shared<Membership>(options, policy, service, handler, limits, meeting);
   if (auto joined = membership->join(); !joined) {
-    membership->leave(service_patience);
+    membership->leave();
     return joined.error();
   }
   return std::unique_ptr<Job>(new JoinedJob(std::move(service), membership));

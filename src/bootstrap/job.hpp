@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "bootstrap/meeting.hpp"
+#include "bootstrap/report.hpp"
 #include "bootstrap/wire.hpp"
 #include "rondo/options.hpp"
 #include "rondo/result.hpp"
@@ -15,6 +16,7 @@
 namespace rondo::bootstrap {
 
 class Service;
+struct Regrouping;
 
 /// What a stranger, who has not proven the secret yet, may do at a listener.
 struct Limits {
@@ -38,6 +40,14 @@ class Sharing {
   virtual void end(bool shared) = 0;
 };
 
+/// The door of a job that this rank has gone on from, or is about to: open until destroyed.
+class FormerJob {
+ public:
+  virtual ~FormerJob() = default;
+  /// This rank has gone on in the job of that epoch: whoever asks is told. The first one counts.
+  virtual void succeeded_by(uint64_t epoch) noexcept = 0;
+};
+
 /// What a Job tells its owner. Called on the service thread; must not block, nor throw anything but
 /// std::bad_alloc, after which the owner's own deadlines count.
 class Handler {
@@ -51,6 +61,10 @@ class Handler {
   /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
   /// announce(). The error's peer is the rank to blame.
   virtual void failed(const Error& error) = 0;
+  /// What this rank has to say about a call.
+  virtual Account account(const CallKey&) { return {}; }
+  /// The answer to a report that a call ends.
+  virtual void summarised(const Summary&) {}
 };
 
 /// Joined when made. Destruction leaves the job in order: the other ranks learn that this is no failure.
@@ -80,16 +94,29 @@ class Job {
   virtual std::vector<uint32_t> nodes() const = 0;
   /// Rank 0's, which counts.
   virtual const Policy& policy() const noexcept = 0;
+  /// Why the data travel as they do; "" where nothing was to be decided.
+  virtual std::string transport_reason() const = 0;
+  /// Where this rank listens for its peers; "": nowhere.
+  virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
-  /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank
+  /// Any thread. Starts making the connection (peer, lane), a lane below 65534; idempotent. The lower rank dials; the higher rank
   /// asks it to over the control plane, so the peer need not be inside a call.
   virtual void connect(Rank peer, uint16_t lane) noexcept = 0;
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.
   virtual void announce(const Error& error) noexcept = 0;
+  /// Any thread. This rank makes no progress with a call, as Handler::account will say. All ranks are asked about
+  /// it: if they disagree, the job fails on all of them, with `mismatch`; otherwise a reporter whose call ends
+  /// gets Handler::summarised. Without rank 0 nobody answers.
+  virtual void report(Report::Reason reason, const CallKey& key) noexcept = 0;
   /// Any thread. Opens a place to meet for a new job of ranks of this one, whose rank 0 this rank will be;
   /// the others are told root and tag by whoever wants them to join. Errors: system.
   virtual Result<Meeting> meet() const = 0;
+  /// What this rank is to do next on the way to a job of those that are left of this one (regroup.hpp), also after this
+  /// one has failed. Blocks until the deadline at most. In a world of one there is nothing to regroup.
+  virtual Result<Regrouping> regroup(uint64_t held, TimePoint deadline) = 0;
+  /// Keeps the door open, even when the job has been left, for ranks that come to regroup too late.
+  virtual std::shared_ptr<FormerJob> keep_door() = 0;
 };
 
 }  // namespace rondo::bootstrap

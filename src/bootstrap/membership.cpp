@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <map>
-#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -15,21 +13,8 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr milliseconds dial_pause{20};
-// Beyond the deadline that the service thread itself keeps.
-constexpr milliseconds join_grace{2000};
 // Between two looks at the failure of the job that the ranks of a meeting share.
 constexpr milliseconds glance{50};
-
-// For what cannot say that it failed. Whoever waits for it has a deadline, and a peer sees the connections
-// close.
-template <class Call>
-void unless_without_memory(Call call) noexcept {
-  try {
-    call();
-  } catch (const std::bad_alloc&) {
-    log::line(log::Level::error, -1, "memory has run out");
-  }
-}
 
 Transport transport_of(const Options& options) {
   if (options.transport == "tcp") return Transport::tcp;
@@ -46,7 +31,7 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& poli
   return std::make_shared<StarSetup>(StarSetup{
       service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
       *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
-      options.interfaces, *ports, meeting, transport_of(options), policy});
+      options.interfaces, *ports, meeting, transport_of(options), policy, *options.heartbeat});
 }
 
 }  // namespace
@@ -79,7 +64,7 @@ Result<void> Membership::join() {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
     self->star_->start();
   });
-  const TimePoint give_up = deadline_after(timeout_ + join_grace);
+  const TimePoint give_up = deadline_after(timeout_ + service_grace);
   while (done.wait_for(glance) != std::future_status::ready) {
     if (const auto& failure = setup_->meeting.failure)
       if (auto error = failure()) return *error;
@@ -91,19 +76,12 @@ Result<void> Membership::join() {
   return done.get();
 }
 
-void Membership::leave(milliseconds patience) noexcept {
+void Membership::leave() noexcept {
   {
     const std::lock_guard lock(handler_mutex_);
     handler_ = nullptr;
   }
-  unless_without_memory([&] {
-    const auto closed = std::make_shared<std::promise<void>>();
-    asio::post(context_, [self = shared_from_this(), closed] {
-      self->close();
-      closed->set_value();
-    });
-    closed->get_future().wait_for(patience);
-  });
+  call_on(context_, [self = shared_from_this()] { self->close(); });
 }
 
 void Membership::connect(Rank peer, uint16_t lane) noexcept {
@@ -133,6 +111,11 @@ std::vector<uint32_t> Membership::nodes() const {
   return nodes;
 }
 
+std::string Membership::address() const {
+  if (job_.listeners.empty() || job_.listeners[rank_].family == 0) return {};
+  return to_text(from_wire(job_.listeners[rank_], scope_));
+}
+
 // ---- The service thread: joining and the control plane.
 
 void Membership::joined(Welcome welcome, Descriptor listener) {
@@ -140,25 +123,44 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   const BootId& here = job_.persons[rank_].boot;
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
-  if (listener) {
-    const auto ip = ip_of(local_address(listener.get()));
-    if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
-    door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
-    const std::weak_ptr<Membership> weak = shared_from_this();
-    const auto admit = [weak](const Claim& claim) {
-      const auto self = weak.lock();
-      return self ? self->admit(claim) : Verdict::unknown_tag;
-    };
-    const auto entered = [weak](const Claim& claim, Socket socket) {
-      asio::error_code error;
-      if (const auto self = weak.lock())
-        self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
-    };
-    std::vector<Descriptor> listeners;
-    listeners.push_back(std::move(listener));
-    door_->open(std::move(listeners), {admit, entered});
-  }
+  watch_processes();
+  open_door(std::move(listener));
   agree();
+}
+
+void Membership::open_door(Descriptor listener) {
+  const auto ip = ip_of(local_address(listener.get()));
+  if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
+  open_regroup();
+  door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
+  const std::weak_ptr<Membership> weak = shared_from_this();
+  const auto admit = [weak](const Claim& claim) {
+    const auto self = weak.lock();
+    return self ? self->admit(claim) : Verdict::unknown_tag;
+  };
+  const auto entered = [weak](const Claim& claim, Socket socket) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (Regroup::is_for(claim)) return self->regroup_->entered(claim, std::move(socket));
+    asio::error_code error;
+    self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
+  };
+  std::vector<Descriptor> listeners;
+  listeners.push_back(std::move(listener));
+  door_->open(std::move(listeners), {admit, entered});
+}
+
+void Membership::watch_processes() {
+  std::set<Rank> watched;
+  if (const auto before = watched_by(rank_, job_.persons)) watched.insert(*before);
+  if (is_other_process_here(rank_, 0, job_.persons)) watched.insert(0);
+  for (const Rank peer : watched) {
+    const auto ended = [weak = weak_from_this(), peer] {
+      const auto self = std::static_pointer_cast<Membership>(weak.lock());
+      if (self && !self->closed_) self->star_->ended(peer);
+    };
+    if (auto watch = Watch::start(context_, job_.persons[peer], ended)) watches_.push_back(std::move(watch));
+  }
 }
 
 void Membership::join_failed(const Error& error) { finish_join(error); }
@@ -182,19 +184,27 @@ void Membership::deliver(const Message& message) {
       if (const auto groups = decode_groups(message.body); groups && groups->group.size() == world_)
         conclude(*groups);
       return;
+    case Kind::report:
+      if (const auto report = decode_report(message.body)) reported(message.from, *report);
+      return;
+    case Kind::ask:
+      if (const auto key = decode_key(message.body)) send_report(Report::Reason::asked, *key);
+      return;
+    case Kind::summary:
+      if (const auto summary = decode_summary(message.body)) summarise(*summary);
+      return;
     case Kind::join:
     case Kind::welcome:
+    case Kind::beat:
+    case Kind::ended:
+    case Kind::regroup:
       return;
   }
 }
 
-// A failure in which the sender is its own subject was written by the hub about a rank that was lost.
 void Membership::failed(Rank from, const Failure& failure) {
   if (std::exchange(failed_, true)) return;
-  const bool about_itself = failure.code == ErrorCode::peer_lost && failure.peer == from;
-  const std::string text =
-      about_itself ? failure.text
-                   : fmt::format("{} reported: {}", describe(from, job_.persons[from]), failure.text);
+  const std::string text = failure.complete ? failure.text : name(from) + " reported: " + failure.text;
   const Error error{failure.code, text, failure.peer ? failure.peer : from};
   if (!join_finished_) return finish_join(error);
   tell([&](Handler& handler) { handler.failed(error); });
@@ -219,9 +229,11 @@ void Membership::close() noexcept {
     star_->close();
   }
   closed_ = true;
-  if (door_) door_->close();
+  close_door();
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
+  questions_.clear();
+  for (const auto& watch : watches_) watch->stop();
   for (auto& [key, link] : links_) {
     if (link.dial) link.dial->cancel();
     if (link.retry) link.retry->cancel();
@@ -234,9 +246,10 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_) {
-    const Error error{ErrorCode::invalid_argument,
-                      fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({0, rank_, lane})) {
+    const Error error{
+        ErrorCode::invalid_argument,
+        fmt::format("rank {} of {} cannot connect to rank {} by lane {}", rank_, world_, peer, lane)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
   }
   Link& link = links_[key];
@@ -288,8 +301,9 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
 
 // Of another job, from a rank that must not dial this one, or for a lane that is connected already.
 Verdict Membership::admit(const Claim& claim) {
+  if (Regroup::is_for(claim)) return regroup_->admit(claim);
   const bool known =
-      claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
+      !closed_ && claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
   return known ? Verdict::welcome : Verdict::unknown_tag;
 }
 

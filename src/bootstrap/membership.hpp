@@ -9,8 +9,11 @@
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
 #include "bootstrap/exchange.hpp"
+#include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
+#include "bootstrap/regroup.hpp"
 #include "bootstrap/star.hpp"
+#include "bootstrap/watch.hpp"
 
 namespace rondo::bootstrap {
 
@@ -24,11 +27,16 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
   /// peers.
-  void leave(milliseconds patience) noexcept;
+  void leave() noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
+  void report(Report::Reason reason, const CallKey& key) noexcept;
 
   Result<Meeting> meet() const;
+
+  // succession.cpp: what comes after this job.
+  Result<Regrouping> regroup(uint64_t held, TimePoint deadline);
+  std::shared_ptr<FormerJob> keep_door(std::shared_ptr<Service> service);
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return world_; }
@@ -36,6 +44,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint64_t epoch() const noexcept { return job_.epoch; }
   std::vector<uint32_t> nodes() const;
   const Policy& policy() const noexcept { return job_.policy; }
+  const std::string& transport_reason() const noexcept { return transport_reason_; }
+  std::string address() const;
   bool shares_memory() const noexcept { return shares_memory_; }
 
  private:
@@ -53,6 +63,20 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+  void watch_processes();
+
+  // Questions (questions.cpp): what ranks that make no progress have called.
+  struct Question;
+  class KeptDoor;
+  void reported(Rank from, const Report& report);
+  void ask(const CallKey& key);
+  void await_answers(const CallKey& key, Question& question);
+  void out_of_patience(const CallKey& key);
+  void conclude(const CallKey& key);
+  void disagree(const Inquiry::Disagreement& disagreement);
+  Account account(const CallKey& key);
+  void send_report(Report::Reason reason, const CallKey& key);
+  void summarise(const Summary& summary);
 
   // Between joined and the end of join: agreeing on what carries the data.
   void open_memory_door();
@@ -65,6 +89,10 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void conclude(const Groups& groups);
   void finish_join(Result<void> outcome);
 
+  void open_regroup();
+  void close_door() noexcept;
+
+  void open_door(Descriptor listener);
   void open(Rank peer, uint16_t lane);
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
@@ -95,14 +123,19 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t local_world_ = 1;
   std::shared_ptr<Star> star_;
   std::shared_ptr<Door> door_;
+  std::shared_ptr<Regroup> regroup_;    // with the door
+  std::weak_ptr<FormerJob> door_kept_;  // guarded by handler_mutex_
   Descriptor memory_listener_;
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<asio::steady_timer> agreement_timer_;
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
+  std::string transport_reason_;
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
+  std::vector<std::shared_ptr<Watch>> watches_;
   std::set<Rank> left_;
+  std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones
   bool failed_ = false, closed_ = false;
 };
 

@@ -58,9 +58,13 @@ std::shared_ptr<Service> Service::instance() {
 }
 
 Service::Service()
-    : core_(std::make_shared<Core>()), keep_(asio::make_work_guard(core_->context)), thread_(start(core_)) {}
+    : core_(std::make_shared<Core>()),
+      keep_(asio::make_work_guard(core_->context)),
+      thread_(start(core_)),
+      state_door_(std::make_shared<StateDoor>(core_->context)) {}
 
 Service::~Service() {
+  state_door_.reset();
   keep_.reset();
   if (thread_.get_id() == std::this_thread::get_id())
     thread_.detach();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "bootstrap/interfaces.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"
@@ -29,6 +28,7 @@ Spoke::Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner)
       owner_(std::move(owner)),
       deadline_timer_(setup.context),
       retry_timer_(setup.context),
+      heartbeat_(setup.context, 1),
       tag_(setup.meeting.tag) {}
 
 // ---- Finding rank 0.
@@ -95,7 +95,7 @@ void Spoke::dialled(Socket socket, const std::optional<Dial::Failure>& failure) 
   if (failure->error.code == ErrorCode::refused)
     return fail({ErrorCode::refused,
                  fmt::format("rank {} (pid {} on {}) and rank 0 at {} do not fit together: {}", setup_.rank,
-                             setup_.person.pid, setup_.person.host, where, failure->error.message),
+                             setup_.person.process.pid, setup_.person.host, where, failure->error.message),
                  Rank(0)});
   if (failure->error.code == ErrorCode::system)
     return fail({ErrorCode::system,
@@ -123,29 +123,10 @@ void Spoke::unanswered() {
 
 // ---- Joining.
 
-Result<Descriptor> Spoke::open_listener(const Socket& control) const {
-  const Address mine = local_address(const_cast<Socket&>(control).native_handle());
-  Situation situation{std::nullopt, one_machine(setup_)};
-  if (is_tcp(mine)) situation.control = ip_of(mine);
-  const auto choice = choose_address(machine_addresses(), setup_.interfaces, situation);
-  if (!choice) return choice.error();
-  if (setup_.credentials.secret.empty() && !choice->ip.is_loopback())
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("RONDO_INTERFACE={} means {}, which other machines can reach, and there is no "
-                             "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
-                             setup_.interfaces, choice->ip.to_string())};
-  auto listener = listen_within(choice->ip, setup_.ports, setup_.rank);
-  if (listener)
-    log::line(
-        log::Level::info, int(setup_.rank), "listens for its peers at {} of interface {}; {}",
-        to_text(local_address(listener->get())), choice->interface,
-        setup_.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup_.interfaces);
-  return listener;
-}
-
 void Spoke::join(Socket socket) {
   phase_ = Phase::joining;
-  auto listener = open_listener(socket);
+  const Address mine = local_address(socket.native_handle());
+  auto listener = open_data_listener(setup_, is_tcp(mine) ? std::optional(ip_of(mine)) : std::nullopt);
   channel_ = std::make_shared<Channel>(std::move(socket), longest_welcome_body);
   channel_->start(
       [weak = weak_from_this()](const Message& message) {
@@ -181,9 +162,27 @@ void Spoke::received(const Message& message) {
     return lost("sent a message out of turn");
   }
   if (phase_ != Phase::running) return;
-  const bool only_from_root = message.kind == Kind::groups && message.from != 0;
-  if (message.kind == Kind::join || message.kind == Kind::welcome || only_from_root)
-    return lost("sent a message out of turn");
+  heartbeat_.heard(0);
+  switch (message.kind) {
+    case Kind::beat:
+      return;
+    case Kind::groups:
+    case Kind::ask:
+    case Kind::summary:
+      if (message.from != 0) return lost("sent a message out of turn");
+      break;
+    case Kind::join:
+    case Kind::welcome:
+    case Kind::report:
+    case Kind::ended:
+    case Kind::regroup:
+      return lost("sent a message out of turn");
+    case Kind::failed:
+    case Kind::leave:
+    case Kind::dial:
+    case Kind::shared:
+      break;
+  }
   if (message.kind == Kind::leave && message.from == 0) phase_ = Phase::alone;
   if (const auto owner = owner_.lock()) owner->deliver(message);
 }
@@ -194,7 +193,32 @@ void Spoke::welcomed(const Message& message) {
   phase_ = Phase::running;
   deadline_timer_.cancel();
   root_ = welcome->persons[0];
+  heartbeat_.start(milliseconds(welcome->heartbeat_ms), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self) self->beat();
+    return self;
+  });
   if (const auto owner = owner_.lock()) owner->joined(std::move(*welcome), std::move(listener_));
+}
+
+void Spoke::beat() {
+  if (phase_ != Phase::running) return;
+  if (heartbeat_.is_silent(0)) return silent();
+  channel_->send({Kind::beat, setup_.rank, 0, {}});
+}
+
+void Spoke::silent() {
+  phase_ = Phase::alone;
+  const Error error{ErrorCode::peer_lost, silence_text(0, root_, heartbeat_.patience()), Rank(0)};
+  if (const auto owner = owner_.lock()) owner->deliver(finding_message(0, error));
+}
+
+// A rank 0 that left in order has said so before it ended, which has been read by then.
+void Spoke::ended(Rank rank) {
+  if (rank != 0) return send({Kind::ended, setup_.rank, 0, encode_rank(rank)});
+  later(setup_.context, loss_delay, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->lost("ended");
+  });
 }
 
 void Spoke::lost(const std::string& why) {
@@ -211,7 +235,7 @@ void Spoke::lost(const std::string& why) {
     const auto self = weak.lock();
     if (!self || self->phase_ != Phase::alone) return;
     if (joining) return self->fail(error);
-    if (const auto owner = self->owner_.lock()) owner->deliver(failure_message(0, error));
+    if (const auto owner = self->owner_.lock()) owner->deliver(finding_message(0, error));
   });
 }
 
@@ -228,6 +252,7 @@ void Spoke::close() noexcept {
   if (std::exchange(phase_, Phase::closed) == Phase::closed) return;
   deadline_timer_.cancel();
   retry_timer_.cancel();
+  heartbeat_.stop();
   if (dial_) dial_->cancel();
   if (channel_) channel_->finish();
 }

@@ -5,6 +5,7 @@
 
 #include "bootstrap/channel.hpp"
 #include "bootstrap/dial.hpp"
+#include "bootstrap/heartbeat.hpp"
 #include "bootstrap/star.hpp"
 
 namespace rondo::bootstrap {
@@ -14,6 +15,7 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
   void start() override;
   void send(const Message& message) override;
+  void ended(Rank rank) override;
   void close() noexcept override;
 
  private:
@@ -26,17 +28,19 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   void unanswered();
 
   // Joining.
-  Result<Descriptor> open_listener(const Socket& control) const;
   void join(Socket socket);
   void verdict_missing();
   void received(const Message& message);
   void welcomed(const Message& message);
+  void beat();
+  void silent();
   void lost(const std::string& why);
   void fail(const Error& error);
 
   const StarSetup setup_;
   const std::weak_ptr<StarOwner> owner_;
   asio::steady_timer deadline_timer_, retry_timer_;
+  Heartbeat heartbeat_;  // of rank 0
   std::vector<Address> addresses_;
   size_t next_address_ = 0;
   TimePoint resolved_at_{};

@@ -8,6 +8,7 @@
 // An end of a connection that was not announced by `leave` becomes a `failed` message that names the rank.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/port_range.hpp"
@@ -24,7 +25,7 @@ namespace rondo::bootstrap {
 class StarOwner {
  public:
   virtual ~StarOwner() = default;
-  /// Exactly one of these two, once. `listener` is this rank's data listener; rank 0 never needs one.
+  /// Exactly one of these two, once. `listener` is this rank's data listener.
   virtual void joined(Welcome welcome, Descriptor listener) = 0;
   virtual void join_failed(const Error& error) = 0;
   /// After joined(): a message for this rank, of any kind but join and welcome.
@@ -37,6 +38,10 @@ class Star {
   virtual ~Star() = default;
   virtual void start() = 0;
   virtual void send(const Message& message) = 0;
+  /// The process of this rank has ended, as this machine's kernel says: as if its connection had.
+  virtual void ended(Rank rank) = 0;
+  /// Rank 0: for how long nothing has come from each rank.
+  virtual std::vector<uint64_t> silence_ms() const { return {}; }
   /// What was sent still arrives.
   virtual void close() noexcept = 0;
 };
@@ -57,6 +62,7 @@ struct StarSetup {
   Meeting meeting;
   Transport transport;
   Policy policy;
+  milliseconds heartbeat;  // Options::heartbeat
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
@@ -67,9 +73,15 @@ std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner
 inline constexpr milliseconds loss_delay{30};
 void later(asio::io_context& context, milliseconds delay, std::function<void()> call);
 
+/// Of what `from` has run into itself; its receivers say who reported it.
 Message failure_message(Rank from, const Error& error);
+/// Of what the control plane has found out; the text is complete.
+Message finding_message(Rank from, const Error& error);
 /// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
 bool one_machine(const StarSetup& setup);
+/// Where this rank's peers find it; `control` is its own address on a control connection, where that is TCP.
+Result<Descriptor> open_data_listener(const StarSetup& setup,
+                                      const std::optional<asio::ip::address>& control);
 /// Without a secret only this machine's own addresses will do.
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);
 

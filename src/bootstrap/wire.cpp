@@ -10,15 +10,22 @@ constexpr std::string_view magic("RONDO\r\n\x97", 8);
 constexpr size_t build_bytes = 16;
 
 void write(Writer& out, const Person& person) {
-  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door).u32(person.node);
+  out.u32(uint32_t(person.process.pid))
+      .text(person.host, longest_host)
+      .raw(person.boot)
+      .raw(person.door)
+      .u32(person.node);
+  out.u64(person.process.pid_namespace).u64(person.process.start);
 }
 Person read_person(Reader& in) {
   Person person;
-  person.pid = in.u32();
+  person.process.pid = in.u32();
   person.host = in.text();
   in.raw(person.boot);
   in.raw(person.door);
   person.node = in.u32();
+  person.process.pid_namespace = in.u64();
+  person.process.start = in.u64();
   return person;
 }
 void write(Writer& out, const DataAddress& address) {
@@ -133,6 +140,12 @@ std::optional<Head> decode_head(std::span<const std::byte, head_bytes> data) {
     case Kind::dial:
     case Kind::shared:
     case Kind::groups:
+    case Kind::report:
+    case Kind::ask:
+    case Kind::summary:
+    case Kind::beat:
+    case Kind::ended:
+    case Kind::regroup:
       return head;
   }
   return std::nullopt;
@@ -163,7 +176,7 @@ Bytes encode(const Welcome& welcome) {
   out.u64(welcome.epoch).u8(uint8_t(welcome.transport));
   out.text(welcome.policy.algorithm, longest_algorithm).u8(welcome.policy.reproducible);
   out.text(welcome.policy.table, longest_table).u32(welcome.policy.cores);
-  out.u32(welcome.remaining_ms);
+  out.u32(welcome.remaining_ms).u32(welcome.heartbeat_ms);
   out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
     write(out, welcome.persons[rank]);
@@ -182,6 +195,7 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   welcome.policy.table = in.text();
   welcome.policy.cores = in.u32();
   welcome.remaining_ms = in.u32();
+  welcome.heartbeat_ms = in.u32();
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) {
     welcome.persons.push_back(read_person(in));
@@ -230,10 +244,40 @@ std::optional<Groups> decode_groups(std::span<const std::byte> data) {
   return groups;
 }
 
+Bytes encode(const RegroupNote& note) {
+  Writer out;
+  out.u8(uint8_t(note.word)).u32(note.leader).u64(note.number).text(note.root, longest_text);
+  out.u32(uint32_t(note.ranks.size()));
+  for (const Rank rank : note.ranks) out.u32(rank);
+  return out.take();
+}
+
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte> data) {
+  Reader in(data);
+  RegroupNote note;
+  note.word = RegroupNote::Word(in.u8());
+  note.leader = in.u32();
+  note.number = in.u64();
+  note.root = in.text();
+  const uint32_t count = in.u32();
+  for (uint32_t i = 0; i < count && in.ok(); ++i) note.ranks.push_back(in.u32());
+  if (!in.finished()) return std::nullopt;
+  switch (note.word) {
+    case RegroupNote::Word::idle:
+    case RegroupNote::Word::waits:
+    case RegroupNote::Word::gone_on:
+    case RegroupNote::Word::plan:
+    case RegroupNote::Word::joined:
+      return note;
+  }
+  return std::nullopt;
+}
+
 Bytes encode(const Failure& failure) {
   return Writer()
       .u8(uint8_t(failure.code))
       .u8(failure.peer.has_value())
+      .u8(failure.complete)
       .u32(failure.peer.value_or(0))
       .text(failure.text, longest_text)
       .take();
@@ -243,10 +287,20 @@ std::optional<Failure> decode_failure(std::span<const std::byte> data) {
   Reader in(data);
   const auto code = error_code(in.u8());
   const bool has_peer = in.u8() != 0;
+  const bool complete = in.u8() != 0;
   const Rank peer = in.u32();
   std::string text = in.text();
   if (!in.finished() || !code) return std::nullopt;
-  return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text)};
+  return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text), complete};
+}
+
+Bytes encode_rank(Rank rank) { return Writer().u32(rank).take(); }
+
+std::optional<Rank> decode_rank(std::span<const std::byte> data) {
+  Reader in(data);
+  const Rank rank = in.u32();
+  if (!in.finished()) return std::nullopt;
+  return rank;
 }
 
 Bytes encode_lane(uint16_t lane) { return Writer().u16(lane).take(); }

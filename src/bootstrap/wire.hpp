@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 4;
+inline constexpr uint16_t protocol_version = 6;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -81,11 +81,17 @@ struct DataAddress {
   friend bool operator==(const DataAddress&, const DataAddress&) = default;
 };
 
+/// Of one machine; a pid alone is used again, and means another process in another PID namespace.
+struct Process {
+  uint64_t pid_namespace = 0, pid = 0, start = 0;  // start: in clock ticks since boot; 0: not known
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
 /// The node is the machine.
 inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
 struct Person {
-  uint32_t pid = 0;
+  Process process{};
   std::string host;
   BootId boot{};
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
@@ -100,13 +106,19 @@ inline constexpr size_t head_bytes = 16, longest_text = 2048, longest_host = 64,
 inline constexpr size_t longest_small_body = 4096, longest_welcome_body = 16u << 20;
 
 enum class Kind : uint8_t {
-  join = 1,     // rank -> root: Join
-  welcome = 2,  // root -> rank: Welcome
-  failed = 3,   // any -> everyone: Failure
-  leave = 4,    // any -> everyone: in order, no failure
-  dial = 5,     // higher rank -> lower rank: u16 lane
-  shared = 6,   // rank -> root: Shared
-  groups = 7,   // root -> everyone: Groups
+  join = 1,      // rank -> root: Join
+  welcome = 2,   // root -> rank: Welcome
+  failed = 3,    // any -> everyone: Failure
+  leave = 4,     // any -> everyone: in order, no failure
+  dial = 5,      // higher rank -> lower rank: u16 lane
+  shared = 6,    // rank -> root: Shared
+  groups = 7,    // root -> everyone: Groups
+  report = 8,    // rank -> root: Report
+  ask = 9,       // root -> rank: CallKey
+  summary = 10,  // root -> rank: Summary
+  beat = 11,     // between rank and root: still here
+  ended = 12,    // rank -> root: u32 rank, whose process has
+  regroup = 13,  // between ranks that regroup: RegroupNote
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -141,6 +153,7 @@ struct Welcome {
   Transport transport = Transport::automatic;
   Policy policy;
   uint32_t remaining_ms = 0;           // until all must have agreed on the transport
+  uint32_t heartbeat_ms = 0;           // Options::heartbeat of rank 0
   std::vector<Person> persons;         // by rank
   std::vector<DataAddress> listeners;  // by rank
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -160,10 +173,20 @@ struct Groups {
   std::string why;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
+/// Between two ranks of a failed job (regroup.hpp).
+struct RegroupNote {
+  enum class Word : uint8_t { idle = 1, waits = 2, gone_on = 3, plan = 4, joined = 5 } word = Word::idle;
+  Rank leader = 0;          // waits: for whom it does what it is told
+  uint64_t number = 0;      // gone_on, joined: the epoch; plan: the meeting's tag
+  std::vector<Rank> ranks;  // plan: the members; waits: some that it misses
+  std::string root;         // plan: the meeting's
+  friend bool operator==(const RegroupNote&, const RegroupNote&) = default;
+};
 struct Failure {
   ErrorCode code = ErrorCode::aborted;
   std::optional<Rank> peer;
   std::string text;
+  bool complete = false;  // the text says who found it, or it does not matter
 };
 
 Bytes encode(const Message&);
@@ -176,9 +199,13 @@ Bytes encode(const Shared&);
 std::optional<Shared> decode_shared(std::span<const std::byte>);
 Bytes encode(const Groups&);
 std::optional<Groups> decode_groups(std::span<const std::byte>);
+Bytes encode(const RegroupNote&);
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte>);
 Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);
 std::optional<uint16_t> decode_lane(std::span<const std::byte>);
+Bytes encode_rank(Rank rank);
+std::optional<Rank> decode_rank(std::span<const std::byte>);
 
 }  // namespace rondo::bootstrap

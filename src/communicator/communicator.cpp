@@ -2,30 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
-#include <cerrno>
-#include <new>
-#include <system_error>
-
 #include "base/cores.hpp"
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
-#include "bootstrap/job.hpp"
-#include "bootstrap/service.hpp"
-#include "bootstrap/socket.hpp"
-#include "communicator/arguments.hpp"
-#include "communicator/attendant.hpp"
-#include "communicator/operations.hpp"
-#include "communicator/pending.hpp"
-#include "communicator/postman.hpp"
-#include "communicator/runner.hpp"
-#include "communicator/shared_memory.hpp"
-#include "communicator/split.hpp"
-#include "engine/engine.hpp"
+#include "communicator/state.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
-#include "transport/tcp/fabric.hpp"
 
 namespace rondo {
 namespace {
@@ -43,192 +26,21 @@ Result<bootstrap::Policy> policy_of(const Options& options) {
   return policy;
 }
 
-Result<std::shared_ptr<bootstrap::Service>> start_service() {
-  try {
-    return bootstrap::Service::instance();
-  } catch (const std::system_error& error) {
-    const int cause = error.code().value();
-    const bool limited = cause == EMFILE || cause == ENFILE;
-    return Error{ErrorCode::system,
-                 fmt::format("cannot start the service thread: {}{}{}", error.what(), limited ? "; " : "",
-                             limited ? bootstrap::descriptor_limit(cause) : "")};
-  }
-}
-
 }  // namespace
-
-// Everything one communicator owns. The job's service thread calls the Handler; whoever drives the operations
-// runs the engine; failure_ and waiter_ may be touched by any thread.
-class Communicator::State final : bootstrap::Handler {
- public:
-  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Policy& policy,
-                                             const bootstrap::Meeting& meeting = {}) {
-    try {
-      return make(options, policy, meeting);
-    } catch (const std::bad_alloc&) {
-      return Error{ErrorCode::system,
-                   fmt::format("rank {} could not join: memory has run out", *options.rank)};
-    }
-  }
-
-  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Policy& policy,
-                                             const bootstrap::Meeting& meeting) {
-    auto waiter = engine::Waiter::make(engine::Waiter::budget_for(1));
-    if (!waiter) return waiter.error();
-    std::unique_ptr<State> state(new State(options, std::move(*waiter)));
-    auto service = start_service();
-    if (!service) return service.error();
-    auto job = bootstrap::Job::join(options, policy, *service, *state, {}, meeting);
-    if (!job) return job.error();
-    if (auto started = state->start(std::move(*job), **service); !started) return started.error();
-    return state;
-  }
-
-  // What is still under way ends with `aborted`, here and now; the peers see the links close.
-  ~State() override {
-    if (postman_) postman_->stop();
-    postman_.reset();
-    if (!runner_) return;
-    failure_.set({ErrorCode::aborted, fmt::format("rank {} destroyed the communicator", rank_), rank_});
-    waiter_->ring();
-    operations_->close();
-    // Its timer must be gone before the service, which the job may be the last to hold.
-    attendant_->stop();
-    attendant_.reset();
-  }
-
-  Rank rank() const noexcept { return rank_; }
-  uint32_t world() const noexcept { return job_->world(); }
-  std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
-  Counters counters() const noexcept { return engine_->counters(); }
-
-  bool reproducible() const noexcept { return job_->policy().reproducible; }
-  std::string_view algorithm() const noexcept { return name_of(engine_->algorithm()); }
-
-  Result<void> run(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group) {
-    if (auto valid = check(call, rank(), world()); !valid) return valid;
-    Operation operation{call, deadline_after(options.timeout.value_or(timeout_)), std::move(group)};
-    operations_->run(operation);
-    if (operation.error) return std::move(*operation.error);
-    return {};
-  }
-
-  Result<Work> submit(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group) {
-    if (auto valid = check(call, rank(), world()); !valid) return valid.error();
-    const TimePoint deadline = deadline_after(options.timeout.value_or(timeout_));
-    std::unique_ptr<PendingOperation> pending(
-        new PendingOperation{{call, deadline, std::move(group)}, operations_});
-    operations_->submit(pending->operation);
-    return Work(std::move(pending));
-  }
-
-  // A place to meet for a part of this communicator that this rank leads.
-  Result<bootstrap::Meeting> meet() const { return job_->meet(); }
-
-  // Not collective over this communicator but over the part.
-  Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const {
-    Options options = options_;
-    options.rank = part.rank;
-    options.world = uint32_t(part.members.size());
-    options.root = meeting.root;
-    std::optional<Error> own;  // of this communicator, in its own ranks
-    meeting.failure = [this, &own] {
-      if (failure_.is_set()) own = failure_.get();
-      return own;
-    };
-    auto state = join(options, job_->policy(), meeting);
-    if (!state && !own) return as_parent_sees(state.error(), part.members);
-    return state;
-  }
-
-  void abort() noexcept {
-    runner_->spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
-  }
-
- private:
-  State(const Options& options, std::unique_ptr<engine::Waiter> waiter)
-      : options_(options),
-        rank_(*options.rank),
-        timeout_(*options.timeout),
-        waiter_(std::move(waiter)),
-        tcp_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
-
-  Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
-    job_ = std::move(job);
-    shm_ = memory_.take_fabric();
-    if (shm_)
-      if (auto watched = watch(service); !watched) return watched;
-    waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-    const engine::Engine::Place place{
-        job_->rank(),        job_->world(),
-        job_->epoch(),       schedule::algorithm_named(job_->policy().algorithm),
-        job_->nodes(),       tuning(),
-        job_->policy().cores};
-    Fabric& fabric = shm_ ? static_cast<Fabric&>(*shm_) : tcp_;
-    engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
-    runner_ = std::make_unique<Runner>();
-    operations_ = std::make_shared<Operations>(*runner_);
-    attendant_ = std::make_shared<Attendant>(service.context(), operations_, waiter_);
-    runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_});
-    return {};
-  }
-
-  // Of a job like this one, or none.
-  engine::Tuning tuning() const {
-    const std::string& table = job_->policy().table;
-    if (table.empty()) return {};
-    const auto tuning = engine::Tuning::parse(table);
-    assert(tuning.ok());  // rank 0 has read it
-    if (tuning->situation() == engine::Tuning::Situation{world(), std::string(transport())}) return *tuning;
-    log::line(log::Level::info, int(rank_), "the tuning file is for {} ranks over {}; it is not used here",
-              tuning->situation().world, tuning->situation().transport);
-    return {};
-  }
-
-  Result<void> watch(bootstrap::Service& service) {
-    if (auto watched = waiter_->watch(shm_->bell()); !watched) return watched;
-    auto post = memory_.take_post();
-    postman_ = std::make_shared<Postman>(service.context(), std::move(post.borrower));
-    return postman_->start(std::move(post.mailbox));
-  }
-
-  bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override {
-    tcp_.adopt(peer, lane, std::move(socket));
-    waiter_->ring();
-  }
-  void failed(const Error& error) override {
-    // A rank that waits for this one blames it; this one knows that it waits itself.
-    const auto peer = error.peer == rank_ ? std::nullopt : error.peer;
-    try {
-      failure_.set({error.code, error.message, peer});
-    } catch (const std::bad_alloc&) {
-      // So short that the text needs none.
-      failure_.set({error.code, "no memory left", peer});
-    }
-    waiter_->ring();
-  }
-
-  Options options_;  // complete
-  Rank rank_;
-  milliseconds timeout_;
-  engine::Failure failure_;
-  std::shared_ptr<engine::Waiter> waiter_;
-  SharedMemory memory_;  // until join returns
-  std::unique_ptr<shm::ShmFabric> shm_;
-  tcp::TcpFabric tcp_;  // unused where there is shm_
-  std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Runner> runner_;
-  std::shared_ptr<Operations> operations_;  // shared with every Work
-  std::shared_ptr<Attendant> attendant_;    // shared with the service thread
-  std::shared_ptr<Postman> postman_;        // too; none without shm_
-  std::unique_ptr<bootstrap::Job> job_;     // last, so destroyed first: no Handler call outlives it
-};
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
-Communicator& Communicator::operator=(Communicator&&) noexcept = default;
-Communicator::~Communicator() = default;
+Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  const Communicator before(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+// A child of fork() has none of the library's threads, and shares memory and connections with its parent, to
+// which its end would look like the parent's: it leaves all of that alone.
+Communicator::~Communicator() {
+  if (state_ && !state_->is_of_this_process()) [[maybe_unused]]
+    State* const left_alone = state_.release();
+}
 
 Result<Communicator> Communicator::from_environment(const Options& options) {
   const auto level = log_level(process_environment);
@@ -322,6 +134,17 @@ Result<Communicator> Communicator::duplicate(const CallOptions& options) {
   auto all = split(0, 0, options);
   if (!all) return all.error();
   return std::move(**all);
+}
+
+Result<Communicator> Communicator::shrink(const CallOptions& options) {
+  if (!state_) return moved_from();
+  auto state = state_->shrink(options);
+  if (!state) return state.error();
+  return Communicator(std::move(*state));
+}
+
+std::vector<Rank> Communicator::parent_ranks() const {
+  return state_ ? state_->parents() : std::vector<Rank>();
 }
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }

@@ -1,10 +1,20 @@
 // Runs operations on the engine, and turns what goes wrong into the communicator's failure: every rank is
 // told, the first caller gets the error, later ones `aborted`.
+//
+// What one rank sees of a failure is seldom its cause, so before it is reported the control plane is asked:
+//
+//   nothing moves for a while    report `quiet`; if the ranks disagree, the job's failure ends the operation
+//   a link broke                 wait a moment for the failure that says which rank died
+//   a header does not fit        report `ends`, and wait for the failure that says which rank is the odd one
+//   the deadline passed          report `ends`, and wait for the summary of whom everybody waits for
 #pragma once
+#include <mutex>
+
 #include "bootstrap/job.hpp"
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
 #include "engine/engine.hpp"
+#include "transport/faulty/injector.hpp"
 
 namespace rondo {
 
@@ -18,6 +28,7 @@ class Runner final : public Driver {
     Fabric& fabric;
     bootstrap::Job& job;
     Attendant& attendant;
+    faulty::Injector* injector = nullptr;  // where faults are configured
   };
   /// Before the first operation.
   void start(const Parts& parts) { parts_.emplace(parts); }
@@ -26,9 +37,12 @@ class Runner final : public Driver {
   /// word set.
   void spread(const Error& error) noexcept;
 
+  /// Any thread: the answer to a report of `ends`.
+  void summarised(const bootstrap::Summary& summary);
+
   void begin(Operation& operation) override;
   engine::Progress advance(Operation& operation) override;
-  TimePoint wake_at() const override { return lost_ ? verdict_by_ : deadline_; }
+  TimePoint wake_at() const override;
   void sleep(TimePoint until) override { parts_->waiter.sleep(until); }
   Error too_late(const Operation& operation) override;
   void ring() override { parts_->waiter.ring(); }
@@ -36,15 +50,24 @@ class Runner final : public Driver {
 
  private:
   engine::Progress pass(Operation& operation);
+  void rest();
+  engine::Progress break_off(const Error& error, Operation& operation);
   engine::Progress await_verdict(Operation& operation);
+  void report(bootstrap::Report::Reason reason, std::optional<Rank> peer);
+  bool complete_with_summary();
   Error fail(Error error);
   Error told();
 
   std::optional<Parts> parts_;
   // The driver's.
   TimePoint deadline_, verdict_by_;
-  std::optional<Error> lost_;  // a peer is lost, and the control plane has not said yet who is the cause
-  bool told_ = false;          // a caller has been given the failure
+  bool moving_ = true;           // since the driver last looked at the clock
+  TimePoint report_at_;          // when to report that nothing moves
+  std::optional<Error> broken_;  // the operation's, while the control plane may still say what the cause is
+  bool told_ = false;            // a caller has been given the failure
+  bootstrap::CallKey reported_;  // what was reported so
+  std::mutex summary_mutex_;
+  std::optional<bootstrap::Summary> summary_;
 };
 
 }  // namespace rondo

@@ -35,19 +35,23 @@ uint64_t shared_window(uint64_t bytes) { return bytes <= 64 << 20 ? 2 << 20 : 64
 
 void Engine::begin(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
+  Record record;
+  record.sequence = sequence_;
   if (call.operation == schedule::Operation::send_recv) {
-    if (call.to != schedule::nobody) sent_[call.to]++;
-    if (call.from != schedule::nobody) received_[call.from]++;
+    if (call.to != schedule::nobody) record.sent = ++sent_[call.to];
+    if (call.from != schedule::nobody) record.received = ++received_[call.from];
   } else {
-    collectives_++;
+    record.collective = ++collectives_;
   }
-  recorder_.begin(sequence_, call);
   waiter_.moved();
   const bool again = program_ != nullptr && alike(call, asked_);
   const auto algorithm = again ? call_.algorithm : choose(call);
   asked_ = call_ = call;
   call_.algorithm = algorithm;
   algorithm_.store(*algorithm, std::memory_order_relaxed);
+  record.call = call_;
+  record.began = Clock::now();
+  recorder_.begin(record);
   if (!again) {
     program_ = &program_for(call_);
     window_ = 0;
@@ -92,8 +96,8 @@ Progress Engine::rest() {
 }
 
 Progress Engine::end(std::optional<Error> error) {
-  recorder_.end(sequence_, !error);
-  if (error) error_ = explain(std::move(*error), call_);
+  recorder_.end(!error);
+  if (error) error_ = explain(std::move(*error));
   publish();
   return Progress::ended;
 }
@@ -212,11 +216,10 @@ Error Engine::late(const std::string& what, std::optional<Rank> peer) const {
   return {ErrorCode::timeout, "the deadline passed: " + what, peer};
 }
 
-Error Engine::explain(Error error, const Call& call) const {
+Error Engine::explain(Error error) const {
   std::string text = fmt::format("rank {} of {}, operation #{} ({}): {}", place_.rank, place_.world,
-                                 sequence_, describe(call), error.message);
-  if (error.code == ErrorCode::timeout)
-    text += fmt::format("; last operations here: {}", recorder_.text(sequence_, 4));
+                                 sequence_, describe(call_), error.message);
+  if (error.code == ErrorCode::timeout) text += fmt::format("; last operations here: {}", recorder_.text(4));
   error.message = std::move(text);
   return error;
 }

@@ -39,8 +39,12 @@ class Engine {
   const std::optional<Error>& error() const noexcept { return error_; }
   /// begin, and advance until it has ended; the error.
   Result<void> run(const Call& call, TimePoint deadline);
+  /// The driver: an error of the communicator, told as one of the last call.
+  Error explain(Error error) const;
   /// Any thread, also during a call. The numbers may be of slightly different moments.
   Counters counters() const noexcept;
+  /// Any thread may read it.
+  const Recorder& recorder() const noexcept { return recorder_; }
   /// Any thread: what the last call that was begun runs.
   schedule::Algorithm algorithm() const noexcept { return algorithm_.load(std::memory_order_relaxed); }
 
@@ -56,7 +60,6 @@ class Engine {
   Progress end(std::optional<Error> error);
   void publish() noexcept;
   Error late(const std::string& what, std::optional<Rank> peer) const;
-  Error explain(Error error, const Call& call) const;
 
   Place place_;
   Selection selection_;

@@ -1,7 +1,10 @@
-// The flight recorder: the last operations of a communicator, kept in a fixed ring so that a time-out can
-// tell what this rank was doing.
+// The flight recorder: the last operations of a communicator, kept in a fixed ring, so that whoever asks learns
+// what this rank is doing and has done.
 #pragma once
 #include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.hpp"
@@ -9,30 +12,54 @@
 
 namespace rondo::engine {
 
+/// One operation as it was called.
+struct Record {
+  enum class Outcome : uint8_t { running, done, failed };
+  uint64_t sequence = 0;            // of all operations of this rank
+  uint64_t collective = 0;          // of the collectives; 0: it is none
+  uint64_t sent = 0, received = 0;  // of the send_recvs with call.to, and with call.from
+  Call call{};                      // without its buffers
+  TimePoint began, ended;           // ended: not yet, while it runs
+  Outcome outcome = Outcome::running;
+};
+
+/// "all_reduce of 1024 f32, sum: done in 0.2 ms"
+std::string describe(const Record& record);
+
+/// The driver writes, any thread reads. What is overwritten during a read is not there.
 class Recorder {
  public:
-  enum class Outcome : uint8_t { running, done, failed };
+  static constexpr size_t capacity = 64;
 
-  void begin(uint64_t sequence, const Call& call) noexcept {
-    at(sequence) = {sequence, call, Clock::now(), {}, {}};
-  }
-  void end(uint64_t sequence, bool ok) noexcept {
-    at(sequence).ended = Clock::now();
-    at(sequence).outcome = ok ? Outcome::done : Outcome::failed;
-  }
-  /// "#7 all_reduce of 1024 f32, sum: done in 0.2 ms; #8 ...", the last `most` operations, newest last.
-  std::string text(uint64_t sequence, size_t most) const;
+  void begin(const Record& record);
+  /// Of the last operation begun.
+  void end(bool ok) noexcept;
+
+  /// The last operation begun; 0: there was none.
+  uint64_t last() const noexcept { return last_.load(std::memory_order_acquire); }
+  std::optional<Record> at(uint64_t sequence) const;
+  /// The last `most`, newest last: "#7 all_reduce of 1024 f32, sum: done in 0.2 ms; #8 ..."
+  std::string text(size_t most) const;
 
  private:
-  struct Entry {
-    uint64_t sequence = 0;
-    Call call{};
-    TimePoint began, ended;
-    Outcome outcome = Outcome::running;
-  };
-  Entry& at(uint64_t sequence) noexcept { return entries_[sequence % entries_.size()]; }
+  // A seqlock whose data are atomic: the writer makes the version odd and even again, its stores release and
+  // the reader's loads acquire, so that a reader that sees one new word sees an odd or a later version after it.
+  class Slot {
+   public:
+    static constexpr size_t words = 10;
+    void write(const std::array<uint64_t, words>& data) noexcept;
+    void end(uint64_t when, Record::Outcome outcome) noexcept;
+    bool read(std::array<uint64_t, words>& data) const noexcept;
 
-  std::array<Entry, 64> entries_;
+   private:
+    std::atomic<uint64_t> version_{0};
+    std::array<std::atomic<uint64_t>, words> data_{};
+  };
+
+  std::array<Slot, capacity> slots_;
+  std::atomic<uint64_t> last_{0};
+  mutable std::mutex parts_mutex_;  // of uneven operations only
+  std::array<std::shared_ptr<const schedule::Parts>, capacity> parts_;
 };
 
 }  // namespace rondo::engine

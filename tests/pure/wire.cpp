@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "bootstrap/report.hpp"
+
 using namespace rondo;
 using namespace rondo::bootstrap;
 
@@ -14,7 +16,7 @@ Bytes without_last(T bytes) {
 }
 
 Person person(uint32_t pid) {
-  Person person{pid, "node-1", {}};
+  Person person{{4026531836, pid, 77 + pid}, "node-1"};
   person.boot[3] = std::byte(pid);
   person.door[5] = std::byte(pid + 1);
   return person;
@@ -87,7 +89,7 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK_FALSE(decode_join(without_last(encode(join))).has_value());
 
   const Policy policy{"direct", true, "all_reduce 8192 one_shot", 96};
-  const Welcome welcome{0xfedcba9876543210,     Transport::shm,  policy, 12'345,
+  const Welcome welcome{0xfedcba9876543210,     Transport::shm,  policy, 12'345, 10'000,
                         {person(1), person(2)}, {{}, address(2)}};
   CHECK(decode_welcome(encode(welcome)) == welcome);
   Bytes longer = encode(welcome);
@@ -101,7 +103,7 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK_FALSE(decode_welcome(encode(coreless)).has_value());
   // A world of four thousand million needs no memory until its bytes are there.
   CHECK_FALSE(
-      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(0).u32(0xffffffff).take())
+      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(1).u32(0).u32(0).u32(0xffffffff).take())
           .has_value());
 
   const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
@@ -109,6 +111,8 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK(failure->code == ErrorCode::timeout);
   CHECK(failure->peer == 3u);
   CHECK(failure->text == "rank 3 is late");
+  CHECK_FALSE(failure->complete);
+  CHECK(decode_failure(encode(Failure{ErrorCode::timeout, 3, "", true}))->complete);
   CHECK_FALSE(decode_failure(encode(Failure{ErrorCode::timeout, {}, ""}))->peer.has_value());
   CHECK_FALSE(decode_failure(encode(Failure{ErrorCode(99), {}, ""})).has_value());
   CHECK(decode_failure(encode(Failure{ErrorCode::system, {}, std::string(100'000, 'x')}))->text.size() ==
@@ -124,6 +128,43 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
 
   CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
   CHECK_FALSE(decode_lane({}).has_value());
+}
+
+TEST_CASE("wire: reports, questions and summaries come back as they went, and never when cut") {
+  const CallKey key{pair_space(3, 1), 77};
+  CHECK(sender_of(key) == 3);
+  CHECK(receiver_of(key) == 1);
+  CHECK(decode_key(encode(key)) == key);
+  CHECK_FALSE(decode_key(without_last(encode(key))).has_value());
+
+  const CallNote note{"send of 5 f32 to rank 1", {{"type", "f32"}, {"count", "5"}}};
+  const Report report{Report::Reason::ends, key, {note, true, "operation #9 (barrier)", true, 1234}};
+  CHECK(decode_report(encode(report)) == report);
+  CHECK_FALSE(decode_report(without_last(encode(report))).has_value());
+  const Report nothing{Report::Reason::asked, {0, 1}, {}};
+  CHECK(decode_report(encode(nothing)) == nothing);
+  Bytes unknown = encode(report);
+  unknown[0] = std::byte(9);
+  CHECK_FALSE(decode_report(unknown).has_value());
+  // The longest report is one that a channel takes.
+  Report longest{Report::Reason::quiet,
+                 key,
+                 {CallNote{std::string(9999, 'x'), {}}, true, std::string(9999, 'y'), true, 1}};
+  longest.account.call->fields.assign(99, {std::string(999, 'n'), std::string(999, 'v')});
+  CHECK(encode(longest).size() <= longest_small_body);
+
+  const Summary summary{key, 2, "rank 2 has not called it"};
+  CHECK(decode_summary(encode(summary)) == summary);
+  CHECK_FALSE(decode_summary(without_last(encode(summary))).has_value());
+}
+
+TEST_CASE("wire: what ranks that regroup tell each other comes back as it went, and never when cut") {
+  const RegroupNote note{RegroupNote::Word::plan, 1, 0x1234567890, {1, 2, 5}, "unix:@somewhere"};
+  CHECK(decode_regroup(encode(note)) == note);
+  CHECK_FALSE(decode_regroup(without_last(encode(note))).has_value());
+  Bytes unknown = encode(note);
+  unknown[0] = std::byte(9);
+  CHECK_FALSE(decode_regroup(unknown).has_value());
 }
 
 TEST_CASE("wire: a frame is 16 bytes and its body, and its kind is known") {

@@ -1,0 +1,13 @@
+// What a communicator tells of itself to whoever asks its process (bootstrap/state_door.hpp).
+#pragma once
+#include "bootstrap/job.hpp"
+#include "engine/engine.hpp"
+
+namespace rondo {
+
+/// Any thread; all are alive. {"rank", "world", "epoch", "transport", "transport_reason", "address", "nodes",
+/// "algorithm", "reproducible", "failure", "operations": the last ones, newest first}
+std::string state_json(const bootstrap::Job& job, std::string_view transport, const engine::Engine& engine,
+                       const engine::Failure& failure);
+
+}  // namespace rondo
