@@ -186,7 +186,7 @@ void Regroup::told_state(Rank peer, const RegroupNote& note) {
     return;
   }
   if (!done_) return lost(peer);
-  if (note.number != held_) return excluded(peer);
+  if (held_ == 0 || note.number != held_) return excluded(peer);
   go_on(held_);
   finish(Regrouping{true, {}, {}});
 }

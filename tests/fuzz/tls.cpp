@@ -61,8 +61,10 @@ void check_changes(fuzz::Input& input) {
     met = one == Session::Step::done && other == Session::Step::done;
     if (one == Session::Step::failed || other == Session::Step::failed) break;
   }
-  require(met != changed, "they meet if nobody has changed a byte");
+  // The version in the head of the first records means nothing, and is not covered by anything.
+  require(met || changed, "they meet if nobody has changed a byte");
   if (!met) return;
+  changed = false;
   const auto text = input.take(64);
   std::byte into[100];
   for (int i = 0; i < 8 && !changed; ++i) {
