@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "rondo/call.hpp"
 #include "rondo/options.hpp"
@@ -378,6 +379,14 @@ class Communicator {
                                             const CallOptions& call = {});
   /// The same ranks in the same order once more.
   Result<Communicator> duplicate(const CallOptions& call = {});
+  /// After a failure, whatever it was: the ranks that are left, in the order of their ranks here, as a new communicator.
+  /// All of them must call it; ranks that have died or do not answer are left out. On one that has not failed:
+  /// all ranks. Once it has succeeded, only the new communicator can be shrunk. Waits for the others until the call's
+  /// deadline. Errors: timeout (names those that have not called it; it may be called again), peer_lost (the others have
+  /// gone on without this rank), system. docs/failures.md has the loop in which it is used.
+  Result<Communicator> shrink(const CallOptions& call = {});
+  /// Of one that came of split, duplicate or shrink: each rank's rank in the communicator that it came from. Else empty.
+  std::vector<Rank> parent_ranks() const;
 
  private:
   class State;

@@ -156,6 +156,10 @@ void rondo_comm_abort(rondo_comm* comm);
 rondo_status rondo_comm_split(rondo_comm* comm, int64_t color, int64_t key, const rondo_call_options* options,
                               rondo_comm** part);
 rondo_status rondo_comm_duplicate(rondo_comm* comm, const rondo_call_options* options, rondo_comm** copy);
+/* After a failure: the ranks that are left, in the same order. All of them must call it. */
+rondo_status rondo_comm_shrink(rondo_comm* comm, const rondo_call_options* options, rondo_comm** rest);
+/* Of a communicator that came of one of these three: the rank in the one that it came from, or -1. */
+int64_t rondo_comm_parent_rank(const rondo_comm* comm, uint32_t rank);
 
 /* ---- Where things lie */
 

@@ -20,7 +20,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void send(const Message& message);
   /// Sends what goes without blocking, then closes in order: what was sent still arrives.
   void finish() noexcept;
-  const Socket& socket() const noexcept { return socket_; }
+  Socket& socket() noexcept { return socket_; }
 
  private:
   void read_head();

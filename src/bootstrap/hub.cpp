@@ -266,6 +266,16 @@ std::optional<Error> Hub::unreachable() const {
           to_string(setup_.root))};
 }
 
+// The address of this rank at which the others have found it: one that other machines can reach, where there is one.
+std::optional<asio::ip::address> Hub::way_to_the_others() const {
+  std::optional<asio::ip::address> way;
+  for (const Member& member : std::span(members_).subspan(1)) {
+    const Address mine = local_address(member.channel->socket().native_handle());
+    if (is_tcp(mine) && (!way || way->is_loopback())) way = ip_of(mine);
+  }
+  return way;
+}
+
 // The doors close before anybody learns that the job is complete: the next job may use the same address at
 // once.
 void Hub::complete() {
@@ -276,6 +286,9 @@ void Hub::complete() {
   if (file_nonce_ != 0) withdraw(setup_.root.name, std::exchange(file_nonce_, 0));
   for (const auto& channel : arriving_) channel->finish();
   arriving_.clear();
+  auto listener = open_data_listener(setup_, way_to_the_others());
+  if (!listener) return fail(listener.error());
+  members_[0].join.listener = to_wire(local_address(listener->get()));
   Welcome welcome;
   welcome.epoch = random_number();
   welcome.transport = setup_.transport;
@@ -292,7 +305,7 @@ void Hub::complete() {
     if (self) self->beat();
     return self;
   });
-  if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), {});
+  if (const auto owner = owner_.lock()) owner->joined(std::move(welcome), std::move(*listener));
 }
 
 void Hub::fail(const Error& error) {
@@ -340,6 +353,7 @@ void Hub::received(Rank from, const Message& message) {
     case Kind::groups:
     case Kind::ask:
     case Kind::summary:
+    case Kind::regroup:
       return lost(from, "sent a message that only starts a job");
     case Kind::failed:
       // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.

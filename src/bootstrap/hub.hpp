@@ -38,6 +38,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   void out_of_time();
   std::optional<Error> unreachable() const;
   void exhausted(int error);
+  std::optional<asio::ip::address> way_to_the_others() const;
   void complete();
   void fail(const Error& error);
 

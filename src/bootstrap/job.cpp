@@ -33,6 +33,10 @@ class JoinedJob : public Job {
     membership_->report(reason, key);
   }
   Result<Meeting> meet() const override { return membership_->meet(); }
+  Result<Regrouping> regroup(uint64_t held, TimePoint deadline) override {
+    return membership_->regroup(held, deadline);
+  }
+  std::shared_ptr<FormerJob> keep_door() override { return membership_->keep_door(service_); }
 
  private:
   const std::shared_ptr<Service> service_;

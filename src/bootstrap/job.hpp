@@ -16,6 +16,7 @@
 namespace rondo::bootstrap {
 
 class Service;
+struct Regrouping;
 
 /// What a stranger, who has not proven the secret yet, may do at a listener.
 struct Limits {
@@ -37,6 +38,14 @@ class Sharing {
   virtual Result<void> confirm(Rank peer) = 0;
   /// Whether all ranks of the job now see each other's memory and are going to use it.
   virtual void end(bool shared) = 0;
+};
+
+/// The door of a job that this rank has gone on from, or is about to: open until destroyed.
+class FormerJob {
+ public:
+  virtual ~FormerJob() = default;
+  /// This rank has gone on in the job of that epoch: whoever asks is told. The first one counts.
+  virtual void succeeded_by(uint64_t epoch) noexcept = 0;
 };
 
 /// What a Job tells its owner. Called on the service thread; must not block, nor throw anything but
@@ -91,7 +100,7 @@ class Job {
   virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
-  /// Any thread. Starts making the connection (peer, lane); idempotent. The lower rank dials; the higher rank
+  /// Any thread. Starts making the connection (peer, lane), a lane below 65534; idempotent. The lower rank dials; the higher rank
   /// asks it to over the control plane, so the peer need not be inside a call.
   virtual void connect(Rank peer, uint16_t lane) noexcept = 0;
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.
@@ -103,6 +112,11 @@ class Job {
   /// Any thread. Opens a place to meet for a new job of ranks of this one, whose rank 0 this rank will be;
   /// the others are told root and tag by whoever wants them to join. Errors: system.
   virtual Result<Meeting> meet() const = 0;
+  /// What this rank is to do next on the way to a job of those that are left of this one (regroup.hpp), also after this
+  /// one has failed. Blocks until the deadline at most. In a world of one there is nothing to regroup.
+  virtual Result<Regrouping> regroup(uint64_t held, TimePoint deadline) = 0;
+  /// Keeps the door open, even when the job has been left, for ranks that come to regroup too late.
+  virtual std::shared_ptr<FormerJob> keep_door() = 0;
 };
 
 }  // namespace rondo::bootstrap

@@ -145,25 +145,30 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   const BootId& here = job_.persons[rank_].boot;
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
-  if (listener) {
-    const auto ip = ip_of(local_address(listener.get()));
-    if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
-    door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
-    const std::weak_ptr<Membership> weak = shared_from_this();
-    const auto admit = [weak](const Claim& claim) {
-      const auto self = weak.lock();
-      return self ? self->admit(claim) : Verdict::unknown_tag;
-    };
-    const auto entered = [weak](const Claim& claim, Socket socket) {
-      asio::error_code error;
-      if (const auto self = weak.lock())
-        self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
-    };
-    std::vector<Descriptor> listeners;
-    listeners.push_back(std::move(listener));
-    door_->open(std::move(listeners), {admit, entered});
-  }
+  open_door(std::move(listener));
   agree();
+}
+
+void Membership::open_door(Descriptor listener) {
+  const auto ip = ip_of(local_address(listener.get()));
+  if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
+  open_regroup();
+  door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
+  const std::weak_ptr<Membership> weak = shared_from_this();
+  const auto admit = [weak](const Claim& claim) {
+    const auto self = weak.lock();
+    return self ? self->admit(claim) : Verdict::unknown_tag;
+  };
+  const auto entered = [weak](const Claim& claim, Socket socket) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (Regroup::is_for(claim)) return self->regroup_->entered(claim, std::move(socket));
+    asio::error_code error;
+    self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
+  };
+  std::vector<Descriptor> listeners;
+  listeners.push_back(std::move(listener));
+  door_->open(std::move(listeners), {admit, entered});
 }
 
 void Membership::join_failed(const Error& error) { finish_join(error); }
@@ -199,6 +204,7 @@ void Membership::deliver(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::beat:
+    case Kind::regroup:
       return;
   }
 }
@@ -230,7 +236,7 @@ void Membership::close() noexcept {
     star_->close();
   }
   closed_ = true;
-  if (door_) door_->close();
+  close_door();
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
   questions_.clear();
@@ -246,7 +252,7 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_) {
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({job_.epoch, peer, lane})) {
     const Error error{ErrorCode::invalid_argument,
                       fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
@@ -300,8 +306,9 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
 
 // Of another job, from a rank that must not dial this one, or for a lane that is connected already.
 Verdict Membership::admit(const Claim& claim) {
+  if (Regroup::is_for(claim)) return regroup_->admit(claim);
   const bool known =
-      claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
+      !closed_ && claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
   return known ? Verdict::welcome : Verdict::unknown_tag;
 }
 

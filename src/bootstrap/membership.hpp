@@ -11,6 +11,7 @@
 #include "bootstrap/exchange.hpp"
 #include "bootstrap/inquiry.hpp"
 #include "bootstrap/job.hpp"
+#include "bootstrap/regroup.hpp"
 #include "bootstrap/star.hpp"
 
 namespace rondo::bootstrap {
@@ -31,6 +32,10 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void report(Report::Reason reason, const CallKey& key) noexcept;
 
   Result<Meeting> meet() const;
+
+  // succession.cpp: what comes after this job.
+  Result<Regrouping> regroup(uint64_t held, TimePoint deadline);
+  std::shared_ptr<FormerJob> keep_door(std::shared_ptr<Service> service);
 
   Rank rank() const noexcept { return rank_; }
   uint32_t world() const noexcept { return world_; }
@@ -60,6 +65,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
 
   // Questions (questions.cpp): what ranks that make no progress have called.
   struct Question;
+  class KeptDoor;
   void reported(Rank from, const Report& report);
   void ask(const CallKey& key);
   void await_answers(const CallKey& key, Question& question);
@@ -80,6 +86,10 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void conclude(const Groups& groups);
   void finish_join(Result<void> outcome);
 
+  void open_regroup();
+  void close_door() noexcept;
+
+  void open_door(Descriptor listener);
   void open(Rank peer, uint16_t lane);
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
@@ -110,6 +120,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   uint32_t local_world_ = 1;
   std::shared_ptr<Star> star_;
   std::shared_ptr<Door> door_;
+  std::shared_ptr<Regroup> regroup_;    // with the door
+  std::weak_ptr<FormerJob> door_kept_;  // guarded by handler_mutex_
   Descriptor memory_listener_;
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<asio::steady_timer> agreement_timer_;

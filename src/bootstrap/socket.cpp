@@ -173,7 +173,7 @@ Result<Descriptor> listen_within(const asio::ip::address& ip, const PortRange& p
   return Error{
       ErrorCode::system,
       fmt::format("all ports from {} to {} of {} are in use: RONDO_PORTS needs one for each rank of a "
-                  "machine but rank 0, and as many again and one more for each communicator made by split",
+                  "machine, and as many again and one more for each communicator made by split or shrink",
                   ports.first, ports.last, ip.to_string())};
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "bootstrap/interfaces.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"
@@ -124,29 +123,10 @@ void Spoke::unanswered() {
 
 // ---- Joining.
 
-Result<Descriptor> Spoke::open_listener(const Socket& control) const {
-  const Address mine = local_address(const_cast<Socket&>(control).native_handle());
-  Situation situation{std::nullopt, one_machine(setup_)};
-  if (is_tcp(mine)) situation.control = ip_of(mine);
-  const auto choice = choose_address(machine_addresses(), setup_.interfaces, situation);
-  if (!choice) return choice.error();
-  if (setup_.credentials.secret.empty() && !choice->ip.is_loopback())
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("RONDO_INTERFACE={} means {}, which other machines can reach, and there is no "
-                             "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
-                             setup_.interfaces, choice->ip.to_string())};
-  auto listener = listen_within(choice->ip, setup_.ports, setup_.rank);
-  if (listener)
-    log::line(
-        log::Level::info, int(setup_.rank), "listens for its peers at {} of interface {}; {}",
-        to_text(local_address(listener->get())), choice->interface,
-        setup_.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup_.interfaces);
-  return listener;
-}
-
 void Spoke::join(Socket socket) {
   phase_ = Phase::joining;
-  auto listener = open_listener(socket);
+  const Address mine = local_address(socket.native_handle());
+  auto listener = open_data_listener(setup_, is_tcp(mine) ? std::optional(ip_of(mine)) : std::nullopt);
   channel_ = std::make_shared<Channel>(std::move(socket), longest_welcome_body);
   channel_->start(
       [weak = weak_from_this()](const Message& message) {
@@ -194,6 +174,7 @@ void Spoke::received(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::report:
+    case Kind::regroup:
       return lost("sent a message out of turn");
     case Kind::failed:
     case Kind::leave:

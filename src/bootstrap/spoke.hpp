@@ -27,7 +27,6 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   void unanswered();
 
   // Joining.
-  Result<Descriptor> open_listener(const Socket& control) const;
   void join(Socket socket);
   void verdict_missing();
   void received(const Message& message);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
+#include "bootstrap/interfaces.hpp"
+
 namespace rondo::bootstrap {
 
 void later(asio::io_context& context, milliseconds delay, std::function<void()> call) {
@@ -33,6 +36,25 @@ std::optional<Error> needs_secret(const StarSetup& setup, const Address& address
       fmt::format("the root {} means {}, which other machines can reach, and there is no secret: set "
                   "RONDO_SECRET (or RONDO_SECRET_FILE) to the same long random text on every rank",
                   to_string(setup.root), to_text(address))};
+}
+
+Result<Descriptor> open_data_listener(const StarSetup& setup,
+                                      const std::optional<asio::ip::address>& control) {
+  const Situation situation{control, one_machine(setup)};
+  const auto choice = choose_address(machine_addresses(), setup.interfaces, situation);
+  if (!choice) return choice.error();
+  if (setup.credentials.secret.empty() && !choice->ip.is_loopback())
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("RONDO_INTERFACE={} means {}, which other machines can reach, and there is no "
+                             "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
+                             setup.interfaces, choice->ip.to_string())};
+  auto listener = listen_within(choice->ip, setup.ports, setup.rank);
+  if (listener)
+    log::line(
+        log::Level::info, int(setup.rank), "listens for its peers at {} of interface {}; {}",
+        to_text(local_address(listener->get())), choice->interface,
+        setup.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup.interfaces);
+  return listener;
 }
 
 }  // namespace rondo::bootstrap

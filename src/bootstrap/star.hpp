@@ -25,7 +25,7 @@ namespace rondo::bootstrap {
 class StarOwner {
  public:
   virtual ~StarOwner() = default;
-  /// Exactly one of these two, once. `listener` is this rank's data listener; rank 0 never needs one.
+  /// Exactly one of these two, once. `listener` is this rank's data listener.
   virtual void joined(Welcome welcome, Descriptor listener) = 0;
   virtual void join_failed(const Error& error) = 0;
   /// After joined(): a message for this rank, of any kind but join and welcome.
@@ -77,6 +77,9 @@ Message failure_message(Rank from, const Error& error);
 Message finding_message(Rank from, const Error& error);
 /// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
 bool one_machine(const StarSetup& setup);
+/// Where this rank's peers find it; `control` is its own address on a control connection, where that is TCP.
+Result<Descriptor> open_data_listener(const StarSetup& setup,
+                                      const std::optional<asio::ip::address>& control);
 /// Without a secret only this machine's own addresses will do.
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);
 

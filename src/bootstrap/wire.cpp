@@ -137,6 +137,7 @@ std::optional<Head> decode_head(std::span<const std::byte, head_bytes> data) {
     case Kind::ask:
     case Kind::summary:
     case Kind::beat:
+    case Kind::regroup:
       return head;
   }
   return std::nullopt;
@@ -232,6 +233,35 @@ std::optional<Groups> decode_groups(std::span<const std::byte> data) {
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) groups.group.push_back(in.u32());
   if (!in.finished()) return std::nullopt;
   return groups;
+}
+
+Bytes encode(const RegroupNote& note) {
+  Writer out;
+  out.u8(uint8_t(note.word)).u32(note.leader).u64(note.number).text(note.root, longest_text);
+  out.u32(uint32_t(note.ranks.size()));
+  for (const Rank rank : note.ranks) out.u32(rank);
+  return out.take();
+}
+
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte> data) {
+  Reader in(data);
+  RegroupNote note;
+  note.word = RegroupNote::Word(in.u8());
+  note.leader = in.u32();
+  note.number = in.u64();
+  note.root = in.text();
+  const uint32_t count = in.u32();
+  for (uint32_t i = 0; i < count && in.ok(); ++i) note.ranks.push_back(in.u32());
+  if (!in.finished()) return std::nullopt;
+  switch (note.word) {
+    case RegroupNote::Word::idle:
+    case RegroupNote::Word::waits:
+    case RegroupNote::Word::gone_on:
+    case RegroupNote::Word::plan:
+    case RegroupNote::Word::joined:
+      return note;
+  }
+  return std::nullopt;
 }
 
 Bytes encode(const Failure& failure) {

@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 4;
+inline constexpr uint16_t protocol_version = 5;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -111,6 +111,7 @@ enum class Kind : uint8_t {
   ask = 9,       // root -> rank: CallKey
   summary = 10,  // root -> rank: Summary
   beat = 11,     // between rank and root: still here
+  regroup = 12,  // between ranks that regroup: RegroupNote
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -164,6 +165,15 @@ struct Groups {
   std::string why;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
+/// Between two ranks of a failed job (regroup.hpp).
+struct RegroupNote {
+  enum class Word : uint8_t { idle = 1, waits = 2, gone_on = 3, plan = 4, joined = 5 } word = Word::idle;
+  Rank leader = 0;          // waits: for whom it does what it is told
+  uint64_t number = 0;      // gone_on, joined: the epoch; plan: the meeting's tag
+  std::vector<Rank> ranks;  // plan: the members; waits: some that it misses
+  std::string root;         // plan: the meeting's
+  friend bool operator==(const RegroupNote&, const RegroupNote&) = default;
+};
 struct Failure {
   ErrorCode code = ErrorCode::aborted;
   std::optional<Rank> peer;
@@ -181,6 +191,8 @@ Bytes encode(const Shared&);
 std::optional<Shared> decode_shared(std::span<const std::byte>);
 Bytes encode(const Groups&);
 std::optional<Groups> decode_groups(std::span<const std::byte>);
+Bytes encode(const RegroupNote&);
+std::optional<RegroupNote> decode_regroup(std::span<const std::byte>);
 Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);

@@ -151,6 +151,26 @@ rondo_status rondo_comm_duplicate(rondo_comm* comm, const rondo_call_options* op
   });
 }
 
+rondo_status rondo_comm_shrink(rondo_comm* comm, const rondo_call_options* options, rondo_comm** rest) {
+  const char* const function = "rondo_comm_shrink";
+  if (rest != nullptr) *rest = nullptr;
+  return guarded([&]() -> Result<void> {
+    if (comm == nullptr || rest == nullptr) return invalid(function, "a communicator is NULL");
+    const auto call = c_api::call_options(function, options);
+    if (!call) return call.error();
+    auto made = comm->communicator.shrink(*call);
+    if (!made) return made.error();
+    *rest = new rondo_comm{std::move(*made)};
+    return {};
+  });
+}
+
+int64_t rondo_comm_parent_rank(const rondo_comm* comm, uint32_t rank) {
+  if (comm == nullptr) return -1;
+  const auto parents = comm->communicator.parent_ranks();
+  return rank < parents.size() ? int64_t(parents[rank]) : -1;
+}
+
 rondo_extent rondo_shard(uint64_t count, uint32_t world, uint32_t rank) {
   if (rank >= world) return {0, 0};
   const Extent extent = shard(count, world, rank);

@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <mutex>
 #include <new>
 #include <system_error>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
 #include "bootstrap/job.hpp"
+#include "bootstrap/regroup.hpp"
 #include "bootstrap/service.hpp"
 #include "bootstrap/socket.hpp"
 #include "communicator/accounts.hpp"
@@ -33,6 +37,8 @@ namespace rondo {
 namespace {
 
 static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
+
+constexpr int most_refusals = 3;
 
 // What this rank's options say; only rank 0's table counts, so the others' need not be there.
 Result<bootstrap::Policy> policy_of(const Options& options) {
@@ -129,19 +135,50 @@ class Communicator::State final : bootstrap::Handler {
 
   // Not collective over this communicator but over the part.
   Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const {
-    Options options = options_;
-    options.rank = part.rank;
-    options.world = uint32_t(part.members.size());
-    options.root = meeting.root;
+    const Options options = options_of_part(uint32_t(part.members.size()), part.rank, meeting.root);
     std::optional<Error> own;  // of this communicator, in its own ranks
     meeting.failure = [this, &own] {
       if (failure_.is_set()) own = failure_.get();
       return own;
     };
-    auto state = join(options, job_->policy(), meeting);
+    auto state = join_as(part, options, meeting);
     if (!state && !own) return as_parent_sees(state.error(), part.members);
     return state;
   }
+
+  // What all that are left hold becomes the successor; what has not become it is kept as a door, which tells
+  // those that took it for the successor.
+  Result<std::unique_ptr<State>> shrink(const CallOptions& call) {
+    const std::lock_guard lock(shrinking_);
+    const TimePoint deadline = deadline_after(call.timeout.value_or(timeout_));
+    if (world() == 1) return join_as({{0}, 0}, options_of_part(1, 0, {}), {});
+    std::unique_ptr<State> next;
+    std::string last;  // why there is none
+    std::vector<Rank> members;
+    int refusals = 0;  // by the system, of a communicator of these members
+    while (true) {
+      auto step = job_->regroup(next ? next->job_->epoch() : 0, deadline);
+      if (step && step->gone_on) return succeed(std::move(next));
+      if (next) formers_.push_back(next->job_->keep_door());
+      next.reset();
+      if (!step) return because(step.error(), last);
+      auto joined = join_planned(*step, deadline);
+      if (joined) {
+        next = std::move(*joined);
+      } else {
+        last = "; the last attempt to join ended with: " + joined.error().message;
+        // A death may look so; then the members differ the next time.
+        if (joined.error().code != ErrorCode::system) continue;
+        refusals = step->members == members ? refusals + 1 : 1;
+        members = step->members;
+        if (refusals < most_refusals) continue;
+        (void)job_->regroup(0, Clock::now());  // the others need not wait
+        return joined.error();
+      }
+    }
+  }
+
+  const std::vector<Rank>& parents() const noexcept { return parents_; }
 
   void abort() noexcept {
     runner_->spread({ErrorCode::aborted, fmt::format("rank {} aborted the communicator", rank()), rank()});
@@ -154,6 +191,46 @@ class Communicator::State final : bootstrap::Handler {
         timeout_(*options.timeout),
         waiter_(std::move(waiter)),
         tcp_([this](Rank peer, Lane lane) { job_->connect(peer, lane); }) {}
+
+  Options options_of_part(uint32_t world, Rank rank, const std::string& root) const {
+    Options options = options_;
+    options.rank = rank;
+    options.world = world;
+    options.root = root;
+    return options;
+  }
+
+  Result<std::unique_ptr<State>> join_as(const Part& part, const Options& options,
+                                         const bootstrap::Meeting& meeting) const {
+    auto state = join(options, job_->policy(), meeting);
+    if (state) (*state)->parents_ = part.members;
+    return state;
+  }
+
+  // This communicator has failed already: what ends the join is that the plan is off, or the deadline.
+  Result<std::unique_ptr<State>> join_planned(const bootstrap::Regrouping& plan, TimePoint deadline) const {
+    const auto own = std::find(plan.members.begin(), plan.members.end(), rank_);
+    const Part part{plan.members, Rank(own - plan.members.begin())};
+    bootstrap::Meeting meeting = plan.meeting;
+    meeting.failure = [off = plan.meeting.failure, deadline]() -> std::optional<Error> {
+      if (Clock::now() >= deadline) return Error{ErrorCode::timeout, "the deadline of shrink has passed"};
+      return off();
+    };
+    return join_as(part, options_of_part(uint32_t(part.members.size()), part.rank, meeting.root), meeting);
+  }
+
+  std::unique_ptr<State> succeed(std::unique_ptr<State> next) {
+    for (const auto& former : formers_) former->succeeded_by(next->job_->epoch());
+    next->formers_ = std::move(formers_);
+    next->formers_.push_back(job_->keep_door());
+    formers_.clear();
+    return next;
+  }
+
+  Error because(Error error, const std::string& why) const {
+    error.message = fmt::format("rank {} of {}, shrink: {}{}", rank_, world(), error.message, why);
+    return error;
+  }
 
   Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service) {
     job_ = std::move(job);
@@ -226,6 +303,9 @@ class Communicator::State final : bootstrap::Handler {
   Options options_;  // complete
   Rank rank_;
   milliseconds timeout_;
+  std::mutex shrinking_;
+  std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_;  // from which this one came, in a long line
+  std::vector<Rank> parents_;
   engine::Failure failure_;
   std::shared_ptr<engine::Waiter> waiter_;
   SharedMemory memory_;  // until join returns
@@ -339,6 +419,17 @@ Result<Communicator> Communicator::duplicate(const CallOptions& options) {
   auto all = split(0, 0, options);
   if (!all) return all.error();
   return std::move(**all);
+}
+
+Result<Communicator> Communicator::shrink(const CallOptions& options) {
+  if (!state_) return moved_from();
+  auto state = state_->shrink(options);
+  if (!state) return state.error();
+  return Communicator(std::move(*state));
+}
+
+std::vector<Rank> Communicator::parent_ranks() const {
+  return state_ ? state_->parents() : std::vector<Rank>();
 }
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }

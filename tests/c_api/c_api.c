@@ -350,6 +350,8 @@ static void check_nothing(void) {
   CHECK(rondo_comm_from_environment(NULL, NULL) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_split(NULL, 0, 0, NULL, &comm) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_duplicate(NULL, NULL, &comm) == RONDO_INVALID_ARGUMENT);
+  CHECK(rondo_comm_shrink(NULL, NULL, &comm) == RONDO_INVALID_ARGUMENT);
+  CHECK(rondo_comm_parent_rank(NULL, 0) == -1);
   CHECK(rondo_comm_counters(NULL, NULL) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_rank(NULL) == 0 && rondo_comm_world(NULL) == 0);
   CHECK(strcmp(rondo_comm_transport(NULL), "") == 0 && strcmp(rondo_comm_last_algorithm(NULL), "") == 0);
@@ -393,6 +395,12 @@ static void check_failures(rondo_comm* comm) {
   CHECK(RUN(barrier, other, NULL) == RONDO_ABORTED);
   CHECK(rondo_last_error_peer() == 0);
   CHECK(rondo_barrier(comm, NULL) == RONDO_OK);
+  /* All ranks are still there, so all go on. */
+  rondo_comm* rest = NULL;
+  CHECK(rondo_comm_shrink(other, NULL, &rest) == RONDO_OK);
+  CHECK(rondo_comm_world(rest) == 3 && rondo_comm_parent_rank(rest, 2) == 2 && rondo_comm_parent_rank(rest, 3) == -1);
+  CHECK(RUN(barrier, rest, NULL) == RONDO_OK);
+  rondo_comm_destroy(rest);
   rondo_comm_destroy(other);
 }
 

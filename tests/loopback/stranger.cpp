@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "bootstrap/dial.hpp"
 #include "bootstrap/door.hpp"
+#include "bootstrap/regroup.hpp"
 #include "fleet.hpp"
 #include "transport/shm/post.hpp"
 
@@ -241,7 +242,7 @@ TEST_CASE("stranger: data listeners turn away noise, other jobs and ranks that m
   for (Seat& seat : seats) REQUIRE(seat.job);
   const uint64_t epoch = seats[0].job->epoch();
   const auto listeners = tcp_listeners();
-  CHECK(listeners.size() == 2);  // rank 0 dials everybody and needs none
+  CHECK(listeners.size() == 3);
   std::vector<std::unique_ptr<Stranger>> silent;
   for (const Address& address : listeners) {
     CHECK(is_local(address));
@@ -259,6 +260,36 @@ TEST_CASE("stranger: data listeners turn away noise, other jobs and ranks that m
   CHECK(seats[1].handler->socket({2, 0}) >= 0);
   CHECK(seats[2].handler->socket({1, 0}) >= 0);
   for (Seat& seat : seats) CHECK(seat.handler->failures() == 0);
+}
+
+TEST_CASE(
+    "stranger: the door of a job that was left for its successor turns away data, and tells latecomers") {
+  auto seats = up(3);
+  const uint64_t epoch = seats[0].job->epoch(), successor = 77;
+  std::vector<std::shared_ptr<bootstrap::FormerJob>> formers;
+  for (Seat& seat : std::span(seats).first(2)) {
+    formers.push_back(seat.job->keep_door());
+    formers.back()->succeeded_by(successor);
+    seat.job.reset();
+  }
+  CHECK(tcp_listeners().size() == 3);
+  size_t refused = 0;
+  for (const Address& address : tcp_listeners())
+    refused += dial(address, good, Purpose::data, {epoch, 0, 0}).has_value();
+  CHECK(refused == 2);  // rank 2 is still there
+  const auto late = seats[2].job->regroup(0, deadline_after(milliseconds(3000)));
+  REQUIRE(!late.ok());
+  CHECK(late.error().code == ErrorCode::peer_lost);
+  CHECK(late.error().peer == 0u);
+  CHECK(contains(late.error().message, "has gone on in a new communicator without this rank, 2"));
+  CHECK(!seats[2].job->regroup(successor + 1, deadline_after(milliseconds(3000))).ok());
+  // It holds the successor and has only missed the news.
+  const auto with = seats[2].job->regroup(successor, deadline_after(milliseconds(3000)));
+  REQUIRE(with.ok());
+  CHECK(with->gone_on);
+  formers.clear();
+  seats[2].job.reset();
+  CHECK(tcp_listeners().empty());
 }
 
 TEST_CASE("stranger: descriptors sent to a mailbox are closed, however many came") {

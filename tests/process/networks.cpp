@@ -122,15 +122,16 @@ TEST_CASE("networks: where RONDO_INTERFACE makes it do so, the job ends with the
   CHECK_FALSE(ended.too_late);
 }
 
-TEST_CASE("networks: RONDO_PORTS says where to listen, one port for each rank but the first") {
-  const auto enough = three_here({"RONDO_PORTS=45700-45701", "RONDO_LOG=info"});
+TEST_CASE("networks: RONDO_PORTS says where to listen, one port for each rank") {
+  const auto enough = three_here({"RONDO_PORTS=45700-45702", "RONDO_LOG=info"});
   CHECK(enough.code == 0);
   CHECK(says(enough, "127.0.0.1:45700"));
   CHECK(says(enough, "127.0.0.1:45701"));
+  CHECK(says(enough, "127.0.0.1:45702"));
   const auto few = three_here({"RONDO_PORTS=45700"});
   CHECK(few.code == 3);
   CHECK(says(few, "all ports from 45700 to 45700"));
-  CHECK(says(few, "RONDO_PORTS needs one for each rank of a machine but rank 0"));
+  CHECK(says(few, "RONDO_PORTS needs one for each rank of a machine"));
   CHECK(three_here({"RONDO_PORTS=45700-"}).code == 2);
 }
 

@@ -123,6 +123,13 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK_FALSE(decode_groups(without_last(encode(groups))).has_value());
   CHECK_FALSE(decode_groups(Writer().u32(0).u16(0).u32(0xffffffff).take()).has_value());
 
+  const RegroupNote note{RegroupNote::Word::plan, 1, 0x1234567890, {1, 2, 5}, "unix:@somewhere"};
+  CHECK(decode_regroup(encode(note)) == note);
+  CHECK_FALSE(decode_regroup(without_last(encode(note))).has_value());
+  Bytes other_word = encode(note);
+  other_word[0] = std::byte(9);
+  CHECK_FALSE(decode_regroup(other_word).has_value());
+
   CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
   CHECK_FALSE(decode_lane({}).has_value());
 }
