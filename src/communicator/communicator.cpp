@@ -21,6 +21,7 @@
 #include "communicator/accounts.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/attendant.hpp"
+#include "communicator/growth.hpp"
 #include "communicator/operations.hpp"
 #include "communicator/pending.hpp"
 #include "communicator/postman.hpp"
@@ -146,12 +147,24 @@ class Communicator::State final : bootstrap::Handler {
     return state;
   }
 
+  // The same ranks and those that come to `root`. As in a part, a failure of this communicator ends the wait.
+  Result<std::unique_ptr<State>> grow(uint32_t newcomers, const std::string& root,
+                                      const CallOptions& call) const {
+    Options options = options_of_part(world() + newcomers, rank_, root);
+    if (call.timeout) options.init_timeout = call.timeout;
+    bootstrap::Meeting open;
+    open.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
+    auto state = join(options, job_->policy(), open);
+    if (state) (*state)->home_ = root;
+    return state;
+  }
+
   // What all that are left hold becomes the successor; what has not become it is kept as a door, which tells
   // those that took it for the successor.
   Result<std::unique_ptr<State>> shrink(const CallOptions& call) {
     const std::lock_guard lock(shrinking_);
     const TimePoint deadline = deadline_after(call.timeout.value_or(timeout_));
-    if (world() == 1) return join_as({{0}, 0}, options_of_part(1, 0, {}), {});
+    if (world() == 1) return join_alone();
     std::unique_ptr<State> next;
     std::string last;  // why there is none
     std::vector<Rank> members;
@@ -178,6 +191,8 @@ class Communicator::State final : bootstrap::Handler {
     }
   }
 
+  const std::string& home() const noexcept { return home_; }
+  void set_home(const std::string& root) { home_ = root; }
   const std::vector<Rank>& parents() const noexcept { return parents_; }
 
   void abort() noexcept {
@@ -207,6 +222,12 @@ class Communicator::State final : bootstrap::Handler {
     return state;
   }
 
+  Result<std::unique_ptr<State>> join_alone() const {
+    auto state = join_as({{0}, 0}, options_of_part(1, 0, {}), {});
+    if (state) (*state)->home_ = home_;
+    return state;
+  }
+
   // This communicator has failed already: what ends the join is that the plan is off, or the deadline.
   Result<std::unique_ptr<State>> join_planned(const bootstrap::Regrouping& plan, TimePoint deadline) const {
     const auto own = std::find(plan.members.begin(), plan.members.end(), rank_);
@@ -224,6 +245,7 @@ class Communicator::State final : bootstrap::Handler {
     next->formers_ = std::move(formers_);
     next->formers_.push_back(job_->keep_door());
     formers_.clear();
+    next->home_ = home_;
     return next;
   }
 
@@ -306,6 +328,7 @@ class Communicator::State final : bootstrap::Handler {
   std::mutex shrinking_;
   std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_;  // from which this one came, in a long line
   std::vector<Rank> parents_;
+  std::string home_;  // where newcomers look for it; "": they cannot know
   engine::Failure failure_;
   std::shared_ptr<engine::Waiter> waiter_;
   SharedMemory memory_;  // until join returns
@@ -345,6 +368,7 @@ Result<Communicator> Communicator::create(const Options& options) {
   if (!policy) return policy.error();
   auto state = State::join(*complete_options, *policy);
   if (!state) return state.error();
+  (*state)->set_home(complete_options->root);
   return Communicator(std::move(*state));
 }
 
@@ -430,6 +454,22 @@ Result<Communicator> Communicator::shrink(const CallOptions& options) {
 
 std::vector<Rank> Communicator::parent_ranks() const {
   return state_ ? state_->parents() : std::vector<Rank>();
+}
+
+Result<Communicator> Communicator::grow(uint32_t newcomers, std::string_view root,
+                                        const CallOptions& options) {
+  if (!state_) return moved_from();
+  const std::string where(root.empty() ? state_->home() : root);
+  const auto own = growth_of(world(), newcomers, where);
+  if (!own) return own.error();
+  std::vector<Growth> all(world(), *own);
+  if (auto done = all_gather(&all[rank()], all.data(), all.size() * sizeof(Growth), DataType::u8, options);
+      !done)
+    return done.error();
+  if (auto same = same_growth(all); !same) return same.error();
+  auto state = state_->grow(newcomers, where, options);
+  if (!state) return state.error();
+  return Communicator(std::move(*state));
 }
 
 Rank Communicator::rank() const noexcept { return state_ ? state_->rank() : 0; }
