@@ -1,4 +1,5 @@
-// The lines of the training log, log.jsonl: one per step, and a last one with "final": true.
+// The lines of the training log, log.jsonl: one per step, one with "shrunk": true wherever ranks were lost, and a
+// last one with "final": true.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,12 @@ struct StepLine {
   double communication_share;
 };
 
+// Ranks were lost, and the others go on.
+struct ShrunkLine {
+  uint64_t step;   // the first that they do, maybe once more
+  uint32_t ranks;  // that are left
+};
+
 struct FinalLine {
   double held_out_loss;  // nats per byte
   uint64_t steps;
@@ -27,6 +34,7 @@ struct FinalLine {
 };
 
 nlohmann::ordered_json json_of(const StepLine& line);
+nlohmann::ordered_json json_of(const ShrunkLine& line);
 nlohmann::ordered_json json_of(const FinalLine& line);
 
 }  // namespace trainer
