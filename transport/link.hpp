@@ -23,6 +23,10 @@ struct View {
   size_t bytes = 0;  // 0: nothing there yet
 };
 
+// What the peer does while it takes what is sent to it: sends as much itself, or only takes. A receiver that
+// has nothing else to do had better be helped with the copying.
+enum class Traffic : uint8_t { both_ways, one_way };
+
 enum class LinkState : uint8_t { open, failed, closed };
 
 class Endpoint {
@@ -46,7 +50,7 @@ class Tx : public Endpoint {
   virtual void commit(size_t bytes) noexcept = 0;
   // Bytes accepted from the caller's own memory, maybe fewer than offered; 0: no credit now. Unlike acquire,
   // which has `slots` blocks whatever the peer does, it may depend on the peer's reading for any byte.
-  virtual size_t send(View source) noexcept = 0;
+  virtual size_t send(View source, Traffic traffic = Traffic::both_ways) noexcept = 0;
   // Position in the stream before which all sources are the caller's again.
   virtual uint64_t completed() const noexcept = 0;
 };

@@ -24,6 +24,7 @@ struct Options {
   std::string tuning;  ///< RONDO_TUNING of rank 0: a file that `rondo tune` wrote
   /// RONDO_NODE: ranks that give different numbers are taken for ranks of different machines; for tests.
   std::optional<uint32_t> node;
+  std::string fault;  ///< RONDO_FAULT: what shall go wrong, for tests of failures; see docs/faults.md
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60
   std::optional<std::chrono::milliseconds> timeout;       ///< RONDO_TIMEOUT in seconds: of one operation; 300
   /// RONDO_STATE_SIGNAL, "0" or "1": SIGUSR1 makes the process print what its communicators do, as JSON, on stderr.

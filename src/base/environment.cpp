@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/fault.hpp"
 #include "base/launcher.hpp"
 #include "base/port_range.hpp"
 #include "base/root_address.hpp"
@@ -60,7 +61,7 @@ constexpr std::string_view no_launcher =
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
               transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports",
-              tuning = "Options::tuning";
+              tuning = "Options::tuning", fault = "Options::fault";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
@@ -88,6 +89,8 @@ Result<Options> checked(Options options, const Sources& from) {
   if (auto ok = one_of({from.algorithm, options.algorithm}, algorithm_names); !ok) return ok.error();
   if (auto ports = parse_ports(options.ports); !ports)
     return invalid({from.ports, options.ports}, ports.error().message);
+  if (auto faults = parse_faults(options.fault, *options.world); !faults)
+    return invalid({from.fault, options.fault}, faults.error().message);
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
   if (!options.heartbeat) options.heartbeat = default_heartbeat;
@@ -140,6 +143,16 @@ std::optional<std::string> process_environment(const char* name) {
   return value;
 }
 
+std::map<std::string, std::string> all_variables() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals != text.npos) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
 Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   Options options = in_code;
   Sources from;
@@ -164,6 +177,7 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
   fill(options.ports, from.ports, lookup, "RONDO_PORTS");
   fill(options.tuning, from.tuning, lookup, "RONDO_TUNING");
+  fill(options.fault, from.fault, lookup, "RONDO_FAULT");
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
     return ok.error();

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,15 @@ namespace rondo {
 /// Looks a variable up; an empty value counts as absent. Tests pass their own.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
+/// All of it.
+std::map<std::string, std::string> all_variables();
+
+/// The RONDO_ variables that Rondo reads (docs/launching.md), and RONDO_JOB, by which rondo run marks its ranks.
+inline constexpr std::array<std::string_view, 19> variable_names{
+    "RONDO_RANK",         "RONDO_WORLD",        "RONDO_ROOT",         "RONDO_SECRET",    "RONDO_SECRET_FILE",
+    "RONDO_INTERFACE",    "RONDO_PORTS",        "RONDO_TRANSPORT",    "RONDO_ALGORITHM", "RONDO_TUNING",
+    "RONDO_NODE",         "RONDO_REPRODUCIBLE", "RONDO_INIT_TIMEOUT", "RONDO_TIMEOUT",   "RONDO_HEARTBEAT",
+    "RONDO_STATE_SIGNAL", "RONDO_FAULT",        "RONDO_LOG",          "RONDO_JOB"};
 
 /// What RONDO_TRANSPORT and RONDO_ALGORITHM may be.
 inline constexpr std::array<std::string_view, 3> transport_names{"auto", "tcp", "shm"};

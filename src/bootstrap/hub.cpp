@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "bootstrap/descriptors.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/resolver.hpp"
 #include "bootstrap/root_file.hpp"
@@ -17,9 +18,7 @@ namespace {
 // A root address may still be held by the job before this one.
 constexpr milliseconds bind_patience{1000}, bind_pause{20};
 // How long those that wait at the door are still told that the job has failed.
-constexpr milliseconds turning_away{400};
-// Of a rank 0 beside one for the control and one for the data of every other rank.
-constexpr uint32_t own_descriptors = 24;
+constexpr milliseconds turning_away{1000};
 
 }  // namespace
 
@@ -165,17 +164,19 @@ void Hub::entered(const Claim& claim, Socket socket) {
 }
 
 void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
-  if (exhausted_) {
-    channel->send(failure_message(0, *exhausted_));
-    channel->finish();
-    std::erase(arriving_, channel);
-    return;
-  }
+  if (!cause_) welcome(channel, rank, message);
+  if (!cause_) return;
+  turn_away(*channel, rank);
+  std::erase(arriving_, channel);
+  if (all_told()) fail(*cause_);
+}
+
+void Hub::welcome(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message) {
   if (message.kind == Kind::join)
     if (const auto join = decode_join(message.body)) return admit(channel, rank, *join);
   if (message.kind == Kind::failed)
     if (const auto failure = decode_failure(message.body))
-      return fail({failure->code, fmt::format("rank {} could not join: {}", rank, failure->text), rank});
+      return give_up({failure->code, fmt::format("rank {} could not join: {}", rank, failure->text), rank});
   log::line(log::Level::warn, 0, "rank {} sent a malformed first message", rank);
   std::erase(arriving_, channel);
   channel->finish();
@@ -184,16 +185,16 @@ void Hub::first_message(const std::shared_ptr<Channel>& channel, Rank rank, cons
 void Hub::admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& join) {
   const Person& other = join.person;
   if (join.world != setup_.world)
-    return fail({ErrorCode::invalid_argument,
-                 fmt::format("world sizes differ: {} was started as one of {} ranks, {} as one of {}",
-                             describe(rank, other), join.world, describe(0, setup_.person), setup_.world),
-                 rank});
+    return give_up({ErrorCode::invalid_argument,
+                    fmt::format("world sizes differ: {} was started as one of {} ranks, {} as one of {}",
+                                describe(rank, other), join.world, describe(0, setup_.person), setup_.world),
+                    rank});
   if (rank == 0 || rank >= setup_.world || members_[rank].channel) {
     const Person& first = rank < setup_.world ? members_[rank].join.person : setup_.person;
-    return fail({ErrorCode::invalid_argument,
-                 fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank, first.pid,
-                             first.host, other.pid, other.host),
-                 rank});
+    return give_up({ErrorCode::invalid_argument,
+                    fmt::format("two processes claim rank {}: pid {} on {} and pid {} on {}", rank,
+                                first.process.pid, first.host, other.process.pid, other.host),
+                    rank});
   }
   std::erase(arriving_, channel);
   members_[rank] = {channel, join, false};
@@ -217,7 +218,7 @@ void Hub::await_deadline() {
 }
 
 void Hub::out_of_time() {
-  if (exhausted_) return fail(*exhausted_);
+  if (cause_) return fail(*cause_);
   std::vector<Rank> missing;
   for (Rank rank = 1; rank < setup_.world; ++rank)
     if (!members_[rank].channel) missing.push_back(rank);
@@ -230,22 +231,34 @@ void Hub::out_of_time() {
   fail({ErrorCode::timeout, text, missing.front()});
 }
 
-// Those that have joined are told and make room for those that wait at the door, so that they can be told too.
 void Hub::exhausted(int error) {
-  if (phase_ != Phase::gathering || exhausted_) return;
-  exhausted_ = Error{ErrorCode::system,
-                     fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} "
-                                 "ranks need about {})",
-                                 joined_, setup_.world, descriptor_limit(error), setup_.world,
-                                 2 * setup_.world + own_descriptors),
-                     Rank(0)};
-  for (const auto& member : members_) {
-    if (!member.channel) continue;
-    member.channel->send(failure_message(0, *exhausted_));
-    member.channel->finish();
-  }
+  give_up({ErrorCode::system,
+           fmt::format("rank 0 has run out of file descriptors: {} of {} ranks had joined ({}; {} ranks need "
+                       "about {})",
+                       joined_, setup_.world, descriptor_limit(error), setup_.world,
+                       descriptors_of_root(setup_.world)),
+           Rank(0)});
+}
+
+// Those that have joined are told and make room for those that come yet: they are told at the door.
+void Hub::give_up(const Error& error) {
+  if (phase_ != Phase::gathering || cause_) return;
+  cause_ = error;
+  for (Rank rank = 1; rank < setup_.world; ++rank)
+    if (members_[rank].channel) turn_away(*members_[rank].channel, rank);
+  if (all_told()) return fail(error);
   setup_.deadline = std::min(setup_.deadline, Clock::now() + turning_away);
   await_deadline();
+}
+
+void Hub::turn_away(Channel& channel, Rank rank) {
+  channel.send(failure_message(0, *cause_));
+  channel.finish();
+  if (rank < setup_.world) members_[rank].told = true;
+}
+
+bool Hub::all_told() const {
+  return std::ranges::all_of(members_.begin() + 1, members_.end(), [](const Member& m) { return m.told; });
 }
 
 // A rank that listens on loopback cannot be found by ranks of other machines: they find only themselves. It
@@ -315,107 +328,6 @@ void Hub::fail(const Error& error) {
     if (member.channel) member.channel->send(message);
   close();
   if (const auto owner = owner_.lock()) owner->join_failed(error);
-}
-
-// ---- Afterwards.
-
-void Hub::beat() {
-  tell_others({Kind::beat, 0, everyone, {}});
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    if (heartbeat_.is_silent(rank) && !members_[rank].gone) silent(rank);
-}
-
-std::vector<uint64_t> Hub::silence_ms() const {
-  std::vector<uint64_t> silences(setup_.world);
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    silences[rank] = uint64_t(heartbeat_.silence(rank).count());
-  return silences;
-}
-
-void Hub::send(const Message& message) {
-  if (phase_ != Phase::running) return;
-  if (message.to == everyone) return tell_others(message);
-  if (message.to < setup_.world && members_[message.to].channel && !members_[message.to].gone)
-    members_[message.to].channel->send(message);
-}
-
-void Hub::received(Rank from, const Message& message) {
-  if (phase_ == Phase::gathering) {
-    if (message.kind != Kind::leave) return lost(from, "sent a message before the job was complete");
-    return lost(from, "left before the job was complete");
-  }
-  if (phase_ == Phase::closed || members_[from].gone) return;
-  if (message.from != from) return lost(from, "spoke in the name of another rank");
-  heartbeat_.heard(from);
-  switch (message.kind) {
-    case Kind::join:
-    case Kind::welcome:
-    case Kind::groups:
-    case Kind::ask:
-    case Kind::summary:
-    case Kind::regroup:
-      return lost(from, "sent a message that only starts a job");
-    case Kind::failed:
-      // A job fails once: what follows are consequences, and N ranks telling N ranks would be a storm.
-      if (std::exchange(failure_told_, true)) return;
-      break;
-    case Kind::leave:
-      members_[from].gone = true;
-      break;
-    case Kind::beat:
-      return;
-    case Kind::dial:
-    case Kind::shared:
-    case Kind::report:
-      break;
-  }
-  send(message);
-  if (message.to == everyone || message.to == 0) tell_owner(message);
-}
-
-void Hub::lost(Rank rank, const std::string& why) {
-  Member& member = members_[rank];
-  if (phase_ == Phase::closed || member.gone) return;
-  member.gone = true;
-  const Error error{
-      ErrorCode::peer_lost,
-      fmt::format("{} {}{}", describe(rank, member.join.person), why,
-                  phase_ == Phase::gathering ? " before all ranks had joined: it died or was killed"
-                                             : " without leaving the job: it died or was killed"),
-      rank};
-  later(setup_.context, loss_delay, [weak = weak_from_this(), rank, error] {
-    if (const auto self = weak.lock()) self->tell_loss(rank, error);
-  });
-}
-
-// It is told too, for the day that it goes on.
-void Hub::silent(Rank rank) {
-  Member& member = members_[rank];
-  const Error error{ErrorCode::peer_lost, silence_text(rank, member.join.person, heartbeat_.patience()),
-                    rank};
-  member.channel->send(finding_message(rank, error));
-  member.channel->finish();
-  member.gone = true;
-  tell_loss(rank, error);
-}
-
-void Hub::tell_loss(Rank rank, const Error& error) {
-  if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::gathering) return fail(error);
-  if (std::exchange(failure_told_, true)) return;
-  const Message message = finding_message(rank, error);
-  tell_others(message);
-  tell_owner(message);
-}
-
-void Hub::tell_others(const Message& message) {
-  for (Rank rank = 1; rank < setup_.world; ++rank)
-    if (rank != message.from && members_[rank].channel && !members_[rank].gone)
-      members_[rank].channel->send(message);
-}
-
-void Hub::tell_owner(const Message& message) {
-  if (const auto owner = owner_.lock()) owner->deliver(message);
 }
 
 void Hub::close() noexcept {

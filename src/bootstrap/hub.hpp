@@ -14,6 +14,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   Hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
   void start() override;
   void send(const Message& message) override;
+  void ended(Rank rank) override;
   std::vector<uint64_t> silence_ms() const override;
   void close() noexcept override;
 
@@ -22,6 +23,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
     std::shared_ptr<Channel> channel;
     Join join;
     bool gone = false;  // left or lost
+    bool told = false;  // why the job cannot begin
   };
 
   // Opening the doors.
@@ -33,16 +35,20 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   // Gathering.
   void entered(const Claim& claim, Socket socket);
   void first_message(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message);
+  void welcome(const std::shared_ptr<Channel>& channel, Rank rank, const Message& message);
   void admit(const std::shared_ptr<Channel>& channel, Rank rank, const Join& join);
   void await_deadline();
   void out_of_time();
   std::optional<Error> unreachable() const;
   void exhausted(int error);
+  void give_up(const Error& error);
+  void turn_away(Channel& channel, Rank rank);
+  bool all_told() const;
   std::optional<asio::ip::address> way_to_the_others() const;
   void complete();
   void fail(const Error& error);
 
-  // Afterwards.
+  // Afterwards (hub_relay.cpp).
   void beat();
   void received(Rank from, const Message& message);
   void lost(Rank rank, const std::string& why);
@@ -63,7 +69,7 @@ class Hub : public Star, public std::enable_shared_from_this<Hub> {
   uint64_t file_nonce_ = 0;  // not 0: a root file exists
   enum class Phase : uint8_t { gathering, running, closed } phase_ = Phase::gathering;
   bool failure_told_ = false;
-  std::optional<Error> exhausted_;  // set: whoever comes is told, then the job fails
+  std::optional<Error> cause_;  // set: whoever comes is told, then the job fails
 };
 
 }  // namespace rondo::bootstrap

@@ -9,14 +9,11 @@
 namespace rondo::bootstrap {
 namespace {
 
-// The longest a user's thread waits for the service thread, which never waits for anybody.
-constexpr milliseconds service_patience{900};
-
 class JoinedJob : public Job {
  public:
   JoinedJob(std::shared_ptr<Service> service, std::shared_ptr<Membership> membership)
       : service_(std::move(service)), membership_(std::move(membership)) {}
-  ~JoinedJob() override { membership_->leave(service_patience); }
+  ~JoinedJob() override { membership_->leave(); }
 
   Rank rank() const noexcept override { return membership_->rank(); }
   uint32_t world() const noexcept override { return membership_->world(); }
@@ -50,7 +47,7 @@ Result<std::unique_ptr<Job>> Job::join(const Options& options, const Policy& pol
                                        const Limits& limits, const Meeting& meeting) {
   const auto membership = std::make_shared<Membership>(options, policy, service, handler, limits, meeting);
   if (auto joined = membership->join(); !joined) {
-    membership->leave(service_patience);
+    membership->leave();
     return joined.error();
   }
   return std::unique_ptr<Job>(new JoinedJob(std::move(service), membership));

@@ -63,7 +63,7 @@ class Handler {
   virtual void failed(const Error& error) = 0;
   /// What this rank has to say about a call.
   virtual Account account(const CallKey&) { return {}; }
-  /// The answer to a report that a deadline has passed.
+  /// The answer to a report that a call ends.
   virtual void summarised(const Summary&) {}
 };
 
@@ -106,8 +106,8 @@ class Job {
   /// Any thread. Tells every rank that this one has failed with `error`; never waits for them.
   virtual void announce(const Error& error) noexcept = 0;
   /// Any thread. This rank makes no progress with a call, as Handler::account will say. All ranks are asked about
-  /// it: if they disagree, the job fails on all of them, with `mismatch`; a reporter that is late gets
-  /// Handler::summarised. Without rank 0 nobody answers.
+  /// it: if they disagree, the job fails on all of them, with `mismatch`; otherwise a reporter whose call ends
+  /// gets Handler::summarised. Without rank 0 nobody answers.
   virtual void report(Report::Reason reason, const CallKey& key) noexcept = 0;
   /// Any thread. Opens a place to meet for a new job of ranks of this one, whose rank 0 this rank will be;
   /// the others are told root and tag by whoever wants them to join. Errors: system.

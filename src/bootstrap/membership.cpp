@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <map>
-#include <new>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -15,21 +13,8 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr milliseconds dial_pause{20};
-// Beyond the deadline that the service thread itself keeps.
-constexpr milliseconds join_grace{2000};
 // Between two looks at the failure of the job that the ranks of a meeting share.
 constexpr milliseconds glance{50};
-
-// For what cannot say that it failed. Whoever waits for it has a deadline, and a peer sees the connections
-// close.
-template <class Call>
-void unless_without_memory(Call call) noexcept {
-  try {
-    call();
-  } catch (const std::bad_alloc&) {
-    log::line(log::Level::error, -1, "memory has run out");
-  }
-}
 
 Transport transport_of(const Options& options) {
   if (options.transport == "tcp") return Transport::tcp;
@@ -79,7 +64,7 @@ Result<void> Membership::join() {
     self->star_ = self->rank_ == 0 ? make_hub(*self->setup_, self) : make_spoke(*self->setup_, self);
     self->star_->start();
   });
-  const TimePoint give_up = deadline_after(timeout_ + join_grace);
+  const TimePoint give_up = deadline_after(timeout_ + service_grace);
   while (done.wait_for(glance) != std::future_status::ready) {
     if (const auto& failure = setup_->meeting.failure)
       if (auto error = failure()) return *error;
@@ -91,19 +76,12 @@ Result<void> Membership::join() {
   return done.get();
 }
 
-void Membership::leave(milliseconds patience) noexcept {
+void Membership::leave() noexcept {
   {
     const std::lock_guard lock(handler_mutex_);
     handler_ = nullptr;
   }
-  unless_without_memory([&] {
-    const auto closed = std::make_shared<std::promise<void>>();
-    asio::post(context_, [self = shared_from_this(), closed] {
-      self->close();
-      closed->set_value();
-    });
-    closed->get_future().wait_for(patience);
-  });
+  call_on(context_, [self = shared_from_this()] { self->close(); });
 }
 
 void Membership::connect(Rank peer, uint16_t lane) noexcept {
@@ -145,6 +123,7 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
   const BootId& here = job_.persons[rank_].boot;
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
+  watch_processes();
   open_door(std::move(listener));
   agree();
 }
@@ -169,6 +148,19 @@ void Membership::open_door(Descriptor listener) {
   std::vector<Descriptor> listeners;
   listeners.push_back(std::move(listener));
   door_->open(std::move(listeners), {admit, entered});
+}
+
+void Membership::watch_processes() {
+  std::set<Rank> watched;
+  if (const auto before = watched_by(rank_, job_.persons)) watched.insert(*before);
+  if (is_other_process_here(rank_, 0, job_.persons)) watched.insert(0);
+  for (const Rank peer : watched) {
+    const auto ended = [weak = weak_from_this(), peer] {
+      const auto self = std::static_pointer_cast<Membership>(weak.lock());
+      if (self && !self->closed_) self->star_->ended(peer);
+    };
+    if (auto watch = Watch::start(context_, job_.persons[peer], ended)) watches_.push_back(std::move(watch));
+  }
 }
 
 void Membership::join_failed(const Error& error) { finish_join(error); }
@@ -204,6 +196,7 @@ void Membership::deliver(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::beat:
+    case Kind::ended:
     case Kind::regroup:
       return;
   }
@@ -240,6 +233,7 @@ void Membership::close() noexcept {
   if (exchange_) exchange_->close();
   if (agreement_timer_) agreement_timer_->cancel();
   questions_.clear();
+  for (const auto& watch : watches_) watch->stop();
   for (auto& [key, link] : links_) {
     if (link.dial) link.dial->cancel();
     if (link.retry) link.retry->cancel();
@@ -252,9 +246,10 @@ void Membership::close() noexcept {
 void Membership::open(Rank peer, uint16_t lane) {
   if (closed_) return;
   const Key key{peer, lane};
-  if (peer == rank_ || peer >= world_ || Regroup::is_for({job_.epoch, peer, lane})) {
-    const Error error{ErrorCode::invalid_argument,
-                      fmt::format("rank {} of {} cannot connect to rank {}", rank_, world_, peer)};
+  if (peer == rank_ || peer >= world_ || Regroup::is_for({0, rank_, lane})) {
+    const Error error{
+        ErrorCode::invalid_argument,
+        fmt::format("rank {} of {} cannot connect to rank {} by lane {}", rank_, world_, peer, lane)};
     return tell([&](Handler& handler) { handler.connected(peer, lane, error); });
   }
   Link& link = links_[key];

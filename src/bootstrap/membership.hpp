@@ -13,6 +13,7 @@
 #include "bootstrap/job.hpp"
 #include "bootstrap/regroup.hpp"
 #include "bootstrap/star.hpp"
+#include "bootstrap/watch.hpp"
 
 namespace rondo::bootstrap {
 
@@ -26,7 +27,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for
   /// peers.
-  void leave(milliseconds patience) noexcept;
+  void leave() noexcept;
   void connect(Rank peer, uint16_t lane) noexcept;
   void announce(const Error& error) noexcept;
   void report(Report::Reason reason, const CallKey& key) noexcept;
@@ -62,6 +63,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+  void watch_processes();
 
   // Questions (questions.cpp): what ranks that make no progress have called.
   struct Question;
@@ -72,6 +74,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void out_of_patience(const CallKey& key);
   void conclude(const CallKey& key);
   void disagree(const Inquiry::Disagreement& disagreement);
+  Account account(const CallKey& key);
   void send_report(Report::Reason reason, const CallKey& key);
   void summarise(const Summary& summary);
 
@@ -130,6 +133,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::string transport_reason_;
   uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
+  std::vector<std::shared_ptr<Watch>> watches_;
   std::set<Rank> left_;
   std::map<CallKey, std::shared_ptr<Question>> questions_;  // rank 0: open ones
   bool failed_ = false, closed_ = false;

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <fstream>
 
+#include "bootstrap/process.hpp"
+
 namespace rondo::bootstrap {
 namespace {
 
@@ -32,7 +34,7 @@ BootId read_boot_id() {
 Person this_process(std::optional<uint32_t> node) {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
-  return {uint32_t(::getpid()),
+  return {this_one(),
           std::string(name.data()).substr(0, longest_host),
           read_boot_id(),
           {},
@@ -40,7 +42,7 @@ Person this_process(std::optional<uint32_t> node) {
 }
 
 std::string describe(Rank rank, const Person& person) {
-  return fmt::format("rank {} (pid {} on {})", rank, person.pid, person.host);
+  return fmt::format("rank {} (pid {} on {})", rank, person.process.pid, person.host);
 }
 
 std::string silence_text(Rank rank, const Person& person, milliseconds patience) {

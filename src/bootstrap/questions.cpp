@@ -1,48 +1,43 @@
 // The part of Membership that finds out why ranks make no progress. One that does not reports the call to rank
 // 0, which asks all others and draws the conclusion (inquiry.hpp):
 //
-//   rank 2    report(quiet | mismatch | late) ->  rank 0  ask -> 1, 3, ...
-//   1, 3 ...  report(asked)                   ->  rank 0  failed(mismatch) -> everyone  |  summary -> who is late
+//   rank 2    report(quiet | ends) ->  rank 0  ask -> 1, 3, ...
+//   1, 3 ...  report(asked)        ->  rank 0  failed(mismatch) -> everyone  |  summary -> whose call ends
 #include <fmt/format.h>
-
-#include <new>
 
 #include "bootstrap/membership.hpp"
 
 namespace rondo::bootstrap {
-namespace {
-
-// A rank that has not answered by then is said not to answer.
-constexpr milliseconds answer_patience{200};
-
-}  // namespace
 
 struct Membership::Question {
   Question(asio::io_context& context, const CallKey& key, uint32_t world)
       : inquiry(key, world), timer(context) {}
   Inquiry inquiry;
-  std::set<Rank> late;  // who waits for the summary
+  std::set<Rank> waiting;  // for the summary
   asio::steady_timer timer;
   bool asked_again = false;
 };
 
 void Membership::report(Report::Reason reason, const CallKey& key) noexcept {
-  try {
+  unless_without_memory([&] {
     asio::post(context_, [self = shared_from_this(), reason, key] { self->send_report(reason, key); });
-  } catch (const std::bad_alloc&) {
-    // Whoever is late waits for an answer only so long.
-  }
+  });
 }
 
 // ---- All on the service thread.
 
+Account Membership::account(const CallKey& key) {
+  Account own;
+  tell([&](Handler& handler) { own = handler.account(key); });
+  return own;
+}
+
 void Membership::send_report(Report::Reason reason, const CallKey& key) {
   if (closed_ || failed_ || !star_) return;
-  Report report{reason, key, {}};
-  tell([&](Handler& handler) { report.account = handler.account(key); });
+  const Report report{reason, key, account(key)};
   if (rank_ == 0) return reported(0, report);
   if (left_.contains(0)) {
-    if (reason == Report::Reason::late)
+    if (reason == Report::Reason::ends)
       summarise({key, {}, "rank 0 has left, and with it who could ask the others"});
     return;
   }
@@ -60,7 +55,7 @@ void Membership::reported(Rank from, const Report& report) {
   }
   const auto question = found->second;
   question->inquiry.add(from, report.account);
-  if (report.reason == Report::Reason::late) question->late.insert(from);
+  if (report.reason == Report::Reason::ends) question->waiting.insert(from);
   const Inquiry& inquiry = question->inquiry;
   if (inquiry.complete() && (inquiry.behind().empty() || !inquiry.disagreement())) conclude(report.key);
 }
@@ -69,7 +64,7 @@ void Membership::ask(const CallKey& key) {
   const auto question = std::make_shared<Question>(context_, key, world_);
   questions_.emplace(key, question);
   for (const Rank rank : left_) question->inquiry.gone(rank);
-  tell([&](Handler& handler) { question->inquiry.add(0, handler.account(key)); });
+  question->inquiry.add(0, account(key));
   star_->send({Kind::ask, 0, everyone, encode(key)});
   await_answers(key, *question);
 }
@@ -92,7 +87,7 @@ void Membership::out_of_patience(const CallKey& key) {
   question->asked_again = true;
   for (const Rank rank : question->inquiry.behind()) {
     if (rank == 0)
-      tell([&](Handler& handler) { question->inquiry.add(0, handler.account(key)); });
+      question->inquiry.add(0, account(key));
     else
       star_->send({Kind::ask, 0, rank, encode(key)});
   }
@@ -107,9 +102,9 @@ void Membership::conclude(const CallKey& key) {
   questions_.erase(found);
   if (failed_) return;
   if (const auto disagreement = question->inquiry.disagreement()) return disagree(*disagreement);
-  if (question->late.empty()) return;
+  if (question->waiting.empty()) return;
   const Summary summary = question->inquiry.summary(star_->silence_ms());
-  for (const Rank rank : question->late) {
+  for (const Rank rank : question->waiting) {
     if (rank == 0)
       summarise(summary);
     else

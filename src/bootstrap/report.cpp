@@ -76,8 +76,7 @@ std::optional<Report> decode_report(std::span<const std::byte> data) {
   switch (report.reason) {
     case Report::Reason::asked:
     case Report::Reason::quiet:
-    case Report::Reason::mismatch:
-    case Report::Reason::late:
+    case Report::Reason::ends:
       return report;
   }
   return std::nullopt;

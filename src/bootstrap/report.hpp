@@ -2,6 +2,7 @@
 // about one call and compares (see inquiry.hpp). Pure: types and their bytes. The control plane does not know
 // what the fields of a call mean.
 #pragma once
+#include <chrono>
 #include <compare>
 #include <optional>
 #include <string>
@@ -45,17 +46,18 @@ struct Account {
 /// Rank -> root.
 struct Report {
   enum class Reason : uint8_t {
-    asked = 0,     // the root wants to know
-    quiet = 1,     // nothing has moved for a while
-    mismatch = 2,  // a peer's header is of another call
-    late = 3,      // the deadline has passed: this rank waits for a Summary
+    asked = 0,  // the root wants to know
+    quiet = 1,  // nothing has moved for a while
+    ends = 2,   // the call ends with an error of this rank's own, which waits for a Summary
   };
-  Reason reason = Reason::quiet;
+  Reason reason = Reason::asked;
   CallKey key;
   Account account;
   friend bool operator==(const Report&, const Report&) = default;
 };
-/// Root -> a rank that is late: whom everybody waits for.
+/// A rank that has not answered rank 0 by then is said not to answer.
+inline constexpr std::chrono::milliseconds answer_patience{200};
+/// Root -> a rank whose call ends: whom everybody waits for. The ranks do not disagree.
 struct Summary {
   CallKey key;
   std::optional<Rank> peer;  // to blame first

@@ -4,16 +4,50 @@
 #include <array>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <atomic>
 #include <exception>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 
+#include "base/clock.hpp"
+#include "base/log.hpp"
 #include "bootstrap/state_door.hpp"
 
 namespace rondo::bootstrap {
+
+/// The longest a user's thread waits for the service thread, which never waits for anybody.
+inline constexpr milliseconds service_patience{900};
+/// Beyond a deadline that the service thread itself keeps.
+inline constexpr milliseconds service_grace{2000};
+
+/// For what cannot say that it failed: whoever waits for it has a deadline.
+template <class Call>
+void unless_without_memory(Call call) noexcept {
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    log::line(log::Level::error, -1, "memory has run out");
+  }
+}
+
+/// Any thread but the service thread of `context`. Has it make the call, and waits until it has, at most
+/// service_patience.
+template <class Call>
+void call_on(asio::io_context& context, Call call) noexcept {
+  unless_without_memory([&] {
+    const auto done = std::make_shared<std::promise<void>>();
+    asio::post(context, [done, call = std::move(call)] {
+      call();
+      done->set_value();
+    });
+    done->get_future().wait_for(service_patience);
+  });
+}
 
 class Service {
  public:

@@ -95,7 +95,7 @@ void Spoke::dialled(Socket socket, const std::optional<Dial::Failure>& failure) 
   if (failure->error.code == ErrorCode::refused)
     return fail({ErrorCode::refused,
                  fmt::format("rank {} (pid {} on {}) and rank 0 at {} do not fit together: {}", setup_.rank,
-                             setup_.person.pid, setup_.person.host, where, failure->error.message),
+                             setup_.person.process.pid, setup_.person.host, where, failure->error.message),
                  Rank(0)});
   if (failure->error.code == ErrorCode::system)
     return fail({ErrorCode::system,
@@ -174,6 +174,7 @@ void Spoke::received(const Message& message) {
     case Kind::join:
     case Kind::welcome:
     case Kind::report:
+    case Kind::ended:
     case Kind::regroup:
       return lost("sent a message out of turn");
     case Kind::failed:
@@ -210,6 +211,14 @@ void Spoke::silent() {
   phase_ = Phase::alone;
   const Error error{ErrorCode::peer_lost, silence_text(0, root_, heartbeat_.patience()), Rank(0)};
   if (const auto owner = owner_.lock()) owner->deliver(finding_message(0, error));
+}
+
+// A rank 0 that left in order has said so before it ended, which has been read by then.
+void Spoke::ended(Rank rank) {
+  if (rank != 0) return send({Kind::ended, setup_.rank, 0, encode_rank(rank)});
+  later(setup_.context, loss_delay, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->lost("ended");
+  });
 }
 
 void Spoke::lost(const std::string& why) {

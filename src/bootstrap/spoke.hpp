@@ -15,6 +15,7 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   Spoke(const StarSetup& setup, std::weak_ptr<StarOwner> owner);
   void start() override;
   void send(const Message& message) override;
+  void ended(Rank rank) override;
   void close() noexcept override;
 
  private:

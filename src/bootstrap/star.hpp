@@ -38,6 +38,8 @@ class Star {
   virtual ~Star() = default;
   virtual void start() = 0;
   virtual void send(const Message& message) = 0;
+  /// The process of this rank has ended, as this machine's kernel says: as if its connection had.
+  virtual void ended(Rank rank) = 0;
   /// Rank 0: for how long nothing has come from each rank.
   virtual std::vector<uint64_t> silence_ms() const { return {}; }
   /// What was sent still arrives.

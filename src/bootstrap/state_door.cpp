@@ -14,14 +14,14 @@
 namespace rondo::bootstrap {
 namespace {
 
-// A document is sent in one go or not at all: whoever asks must not be able to make this process wait.
+// Whoever asks gets what fits into the socket's buffer at once, so that nobody can make this process wait.
 constexpr int document_bytes = 1 << 20;
 
 }  // namespace
 
 uint64_t StateDoor::add(std::function<std::string()> tell) {
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(opened_, true)) asio::post(context_, [self = shared_from_this()] { self->open(); });
+  if (!std::exchange(opened_, true)) open();
   tellers_.emplace(++next_, std::move(tell));
   return next_;
 }

@@ -27,9 +27,9 @@ class StateDoor : public std::enable_shared_from_this<StateDoor> {
   void answer_signal();
 
  private:
-  // The service thread.
   void open();
   void wait();
+  // The service thread.
   void serve();
   void await_signal();
   std::string document();

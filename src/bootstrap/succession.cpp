@@ -1,17 +1,10 @@
 // The part of Membership that looks beyond its job: who of its ranks is left for another one, and the door that
 // tells those who come late.
 #include <future>
-#include <new>
 
 #include "bootstrap/membership.hpp"
 
 namespace rondo::bootstrap {
-namespace {
-
-// Beyond the deadline that the service thread itself keeps.
-constexpr milliseconds grace{2000}, service_patience{900};
-
-}  // namespace
 
 // ---- The user's threads.
 
@@ -26,7 +19,7 @@ Result<Regrouping> Membership::regroup(uint64_t held, TimePoint deadline) {
     self->regroup_->call(held, deadline,
                          [outcome](Result<Regrouping> result) { outcome->set_value(std::move(result)); });
   });
-  if (future.wait_until(std::max(deadline, Clock::now()) + grace) != std::future_status::ready)
+  if (future.wait_until(std::max(deadline, Clock::now()) + service_grace) != std::future_status::ready)
     return Error{ErrorCode::timeout, "shrink: the service thread does not run; does a handler block it?"};
   return future.get();
 }
@@ -37,31 +30,17 @@ class Membership::KeptDoor : public FormerJob {
   KeptDoor(std::shared_ptr<Membership> membership, std::shared_ptr<Service> service)
       : service_(std::move(service)), membership_(std::move(membership)) {}
   ~KeptDoor() override {
-    on_service([](Membership& membership) {
-      if (membership.closed_) membership.close_door();
+    call_on(membership_->context_, [membership = membership_] {
+      if (membership->closed_) membership->close_door();
     });
   }
   void succeeded_by(uint64_t epoch) noexcept override {
-    on_service([epoch](Membership& membership) {
-      if (membership.regroup_) membership.regroup_->go_on(epoch);
+    call_on(membership_->context_, [membership = membership_, epoch] {
+      if (membership->regroup_) membership->regroup_->go_on(epoch);
     });
   }
 
  private:
-  template <class Call>
-  void on_service(Call call) noexcept {
-    try {
-      const auto done = std::make_shared<std::promise<void>>();
-      asio::post(membership_->context_, [membership = membership_, done, call] {
-        call(*membership);
-        done->set_value();
-      });
-      done->get_future().wait_for(service_patience);
-    } catch (const std::bad_alloc&) {
-      // The door stays as it is.
-    }
-  }
-
   const std::shared_ptr<Service> service_;
   const std::shared_ptr<Membership> membership_;
 };

@@ -10,15 +10,22 @@ constexpr std::string_view magic("RONDO\r\n\x97", 8);
 constexpr size_t build_bytes = 16;
 
 void write(Writer& out, const Person& person) {
-  out.u32(person.pid).text(person.host, longest_host).raw(person.boot).raw(person.door).u32(person.node);
+  out.u32(uint32_t(person.process.pid))
+      .text(person.host, longest_host)
+      .raw(person.boot)
+      .raw(person.door)
+      .u32(person.node);
+  out.u64(person.process.pid_namespace).u64(person.process.start);
 }
 Person read_person(Reader& in) {
   Person person;
-  person.pid = in.u32();
+  person.process.pid = in.u32();
   person.host = in.text();
   in.raw(person.boot);
   in.raw(person.door);
   person.node = in.u32();
+  person.process.pid_namespace = in.u64();
+  person.process.start = in.u64();
   return person;
 }
 void write(Writer& out, const DataAddress& address) {
@@ -137,6 +144,7 @@ std::optional<Head> decode_head(std::span<const std::byte, head_bytes> data) {
     case Kind::ask:
     case Kind::summary:
     case Kind::beat:
+    case Kind::ended:
     case Kind::regroup:
       return head;
   }
@@ -283,6 +291,15 @@ std::optional<Failure> decode_failure(std::span<const std::byte> data) {
   std::string text = in.text();
   if (!in.finished() || !code) return std::nullopt;
   return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text), complete};
+}
+
+Bytes encode_rank(Rank rank) { return Writer().u32(rank).take(); }
+
+std::optional<Rank> decode_rank(std::span<const std::byte> data) {
+  Reader in(data);
+  const Rank rank = in.u32();
+  if (!in.finished()) return std::nullopt;
+  return rank;
 }
 
 Bytes encode_lane(uint16_t lane) { return Writer().u16(lane).take(); }

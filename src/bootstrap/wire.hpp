@@ -81,11 +81,17 @@ struct DataAddress {
   friend bool operator==(const DataAddress&, const DataAddress&) = default;
 };
 
+/// Of one machine; a pid alone is used again, and means another process in another PID namespace.
+struct Process {
+  uint64_t pid_namespace = 0, pid = 0, start = 0;  // start: in clock ticks since boot; 0: not known
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
 /// The node is the machine.
 inline constexpr uint32_t own_node = 0xffffffff;
 /// Who a process is, for messages and for counting the ranks of a machine.
 struct Person {
-  uint32_t pid = 0;
+  Process process{};
   std::string host;
   BootId boot{};
   DoorName door{};  // where it exchanges shared memory with the ranks of its machine
@@ -111,7 +117,8 @@ enum class Kind : uint8_t {
   ask = 9,       // root -> rank: CallKey
   summary = 10,  // root -> rank: Summary
   beat = 11,     // between rank and root: still here
-  regroup = 12,  // between ranks that regroup: RegroupNote
+  ended = 12,    // rank -> root: u32 rank, whose process has
+  regroup = 13,  // between ranks that regroup: RegroupNote
 };
 struct Head {
   Kind kind = Kind::leave;
@@ -197,5 +204,7 @@ Bytes encode(const Failure&);
 std::optional<Failure> decode_failure(std::span<const std::byte>);
 Bytes encode_lane(uint16_t lane);
 std::optional<uint16_t> decode_lane(std::span<const std::byte>);
+Bytes encode_rank(Rank rank);
+std::optional<Rank> decode_rank(std::span<const std::byte>);
 
 }  // namespace rondo::bootstrap

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/bench/bench.hpp"
+#include "cli/doctor/doctor.hpp"
 #include "cli/explain.hpp"
 #include "cli/run.hpp"
 #include "cli/tune.hpp"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   rondo::cli::add_bench(app, arguments, action);
   rondo::cli::add_tune(app, arguments, action);
   rondo::cli::add_explain(app, action);
+  rondo::cli::add_doctor(app, action);
   try {
     app.parse(rondo::cli::protect_separator(arguments));
   } catch (const CLI::ParseError& error) {

@@ -1,11 +1,11 @@
 #include "cli/rank_environment.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <map>
 
+#include "base/environment.hpp"
 #include "base/random.hpp"
 #include "bootstrap/bytes.hpp"
 #include "bootstrap/socket.hpp"
@@ -35,12 +35,7 @@ JobNames make_job_names() {
 }
 
 std::vector<std::string> rank_environment(const LaunchSpec& spec, const JobNames& names, uint32_t rank) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals != text.npos) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-  }
+  std::map<std::string, std::string> variables = all_variables();
   // These would win over what follows, in every rank alike.
   for (const char* name : {"RONDO_RANK", "RONDO_WORLD", "RONDO_SECRET_FILE"}) variables.erase(name);
   const std::string number = std::to_string(rank), count = std::to_string(spec.ranks);

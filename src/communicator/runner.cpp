@@ -16,8 +16,9 @@ namespace {
 // How long a broken link waits for the control plane to say which rank is the cause: a neighbour may have
 // closed only because it had learnt of the failure first.
 constexpr milliseconds verdict_time{250};
-// For the answers of all ranks to a question, and a little more.
-constexpr milliseconds disagreement_time{700}, summary_time{300};
+// For the answers of all ranks to a question, asked twice where they differ, and as much again for their way.
+constexpr milliseconds disagreement_time = 3 * bootstrap::answer_patience + milliseconds(100),
+                       summary_time = 2 * bootstrap::answer_patience;
 // Without movement: long for a network and short for a person.
 constexpr milliseconds quiet_time{100};
 
@@ -34,6 +35,7 @@ void Runner::spread(const Error& error) noexcept {
 
 void Runner::begin(Operation& operation) {
   deadline_ = operation.deadline;
+  if (parts_->injector != nullptr) parts_->injector->begin(engine::header_bytes_of(operation.call));
   moving_ = true;
   report_at_ = TimePoint::max();
   if (parts_->failure.is_set()) {
@@ -45,6 +47,11 @@ void Runner::begin(Operation& operation) {
   } catch (const std::exception& exception) {
     operation.error = fail(unexpected(exception));
   }
+}
+
+TimePoint Runner::wake_at() const {
+  const TimePoint own = broken_ ? verdict_by_ : std::min(deadline_, report_at_);
+  return parts_->injector != nullptr ? std::min(own, parts_->injector->wake_at()) : own;
 }
 
 Progress Runner::advance(Operation& operation) {
@@ -92,11 +99,11 @@ Progress Runner::break_off(const Error& error, Operation& operation) {
   verdict_by_ = Clock::now();
   if (!known && error.code == ErrorCode::peer_lost) verdict_by_ += verdict_time;
   if (!known && error.code == ErrorCode::mismatch) {
-    report(Reason::mismatch, error.peer);
+    report(Reason::ends, error.peer);
     verdict_by_ += disagreement_time;
   }
   if (!known && error.code == ErrorCode::timeout) {
-    report(Reason::late, error.peer);
+    report(Reason::ends, error.peer);
     verdict_by_ += summary_time;
   }
   return await_verdict(operation);
@@ -120,9 +127,9 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
   const auto record = recorder.at(recorder.last());
   if (!record || parts_->job.world() == 1) return;
   const auto key = key_of(*record, parts_->job.rank(), peer);
-  if (reason == Reason::late) {
+  if (reason == Reason::ends) {
     const std::lock_guard lock(summary_mutex_);
-    late_ = key;
+    reported_ = key;
     summary_.reset();
   }
   parts_->job.report(reason, key);
@@ -131,19 +138,21 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
 void Runner::summarised(const bootstrap::Summary& summary) {
   {
     const std::lock_guard lock(summary_mutex_);
-    if (summary.key != late_) return;
+    if (summary.key != reported_) return;
     summary_ = summary;
   }
   parts_->waiter.ring();
 }
 
-// Whether the operation's error is one of being late and now says who is to blame.
+// Whether the ranks have been asked and nothing more is to come. An operation that is late now says who is to blame;
+// of a header that does not fit, a rank that has not called yet may still say more.
 bool Runner::complete_with_summary() {
   const std::lock_guard lock(summary_mutex_);
-  if (!summary_ || broken_->code != ErrorCode::timeout) return false;
-  broken_->message += "; " + summary_->text;
-  if (summary_->peer && *summary_->peer != parts_->job.rank()) broken_->peer = summary_->peer;
-  summary_.reset();
+  if (!summary_) return false;
+  const auto summary = *std::exchange(summary_, std::nullopt);
+  if (broken_->code == ErrorCode::mismatch) return !summary.peer;
+  broken_->message += "; " + summary.text;
+  if (summary.peer && *summary.peer != parts_->job.rank()) broken_->peer = summary.peer;
   return true;
 }
 

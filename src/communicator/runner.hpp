@@ -5,8 +5,8 @@
 //
 //   nothing moves for a while    report `quiet`; if the ranks disagree, the job's failure ends the operation
 //   a link broke                 wait a moment for the failure that says which rank died
-//   a header does not fit        report `mismatch`, and wait for the failure that says which rank is the odd one
-//   the deadline passed          report `late`, and wait for the summary of whom everybody waits for
+//   a header does not fit        report `ends`, and wait for the failure that says which rank is the odd one
+//   the deadline passed          report `ends`, and wait for the summary of whom everybody waits for
 #pragma once
 #include <mutex>
 
@@ -14,6 +14,7 @@
 #include "communicator/attendant.hpp"
 #include "communicator/operations.hpp"
 #include "engine/engine.hpp"
+#include "transport/faulty/injector.hpp"
 
 namespace rondo {
 
@@ -27,6 +28,7 @@ class Runner final : public Driver {
     Fabric& fabric;
     bootstrap::Job& job;
     Attendant& attendant;
+    faulty::Injector* injector = nullptr;  // where faults are configured
   };
   /// Before the first operation.
   void start(const Parts& parts) { parts_.emplace(parts); }
@@ -35,12 +37,12 @@ class Runner final : public Driver {
   /// word set.
   void spread(const Error& error) noexcept;
 
-  /// Any thread: the answer to a report of `late`.
+  /// Any thread: the answer to a report of `ends`.
   void summarised(const bootstrap::Summary& summary);
 
   void begin(Operation& operation) override;
   engine::Progress advance(Operation& operation) override;
-  TimePoint wake_at() const override { return broken_ ? verdict_by_ : std::min(deadline_, report_at_); }
+  TimePoint wake_at() const override;
   void sleep(TimePoint until) override { parts_->waiter.sleep(until); }
   Error too_late(const Operation& operation) override;
   void ring() override { parts_->waiter.ring(); }
@@ -63,7 +65,7 @@ class Runner final : public Driver {
   TimePoint report_at_;          // when to report that nothing moves
   std::optional<Error> broken_;  // the operation's, while the control plane may still say what the cause is
   bool told_ = false;            // a caller has been given the failure
-  bootstrap::CallKey late_;      // what was reported so
+  bootstrap::CallKey reported_;  // what was reported so
   std::mutex summary_mutex_;
   std::optional<bootstrap::Summary> summary_;
 };

@@ -35,7 +35,8 @@ void SharedMemory::end(bool shared) {
     post_.borrower = std::make_shared<shm::Borrower>(mine_);
     const auto lender =
         std::make_shared<shm::Lender>(mine_, std::move(*sender_), shm::worth_referring(mine_->place().world));
-    fabric_ = std::make_unique<shm::ShmFabric>(mine_, bell_, shm::Loans{lender, post_.borrower});
+    fabric_ = std::make_unique<shm::ShmFabric>(mine_, bell_,
+                                               shm::Loans{lender, post_.borrower, shm::worth_pulling});
     for (const auto& peer : peers_) {
       if (!peer) continue;
       const auto ring = [bell = bell_, name = peer->area->header().at.bell] { bell->ring(name); };

@@ -74,6 +74,11 @@ uint64_t digest_of(const Call& call, uint64_t hash) {
 
 }  // namespace
 
+size_t header_bytes_of(const Call& call) noexcept {
+  const bool weighted = is_weighted(call.reduction) && schedule::reduces(call.operation);
+  return weighted ? weighted_header_bytes : header_bytes;
+}
+
 Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window) {
   uint64_t hash = mix(epoch ^ mix(call.count ^ mix(call.root ^ mix(window))));
   for (size_t i = 1; call.parts && i < call.parts->input.size(); i++) hash = mix(hash ^ call.parts->input[i]);

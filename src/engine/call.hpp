@@ -39,6 +39,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 inline constexpr size_t header_bytes = 16, weighted_header_bytes = sizeof(Header);
+/// Of this call: with the weight or without.
+size_t header_bytes_of(const Call& call) noexcept;
 
 /// Of a call whose header is the same on every link.
 Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window);

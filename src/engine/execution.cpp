@@ -23,6 +23,12 @@ bool flush(Tx& tx) {
   return tx.completed() != before;
 }
 
+Traffic traffic_of(const Program& program, schedule::Operation operation) {
+  const auto receives = [](const LinkQueue& link) { return !link.sends; };
+  const bool both = !schedule::is_rooted(operation) && std::ranges::any_of(program.links, receives);
+  return both ? Traffic::both_ways : Traffic::one_way;
+}
+
 size_t copy_into(Tx& tx, View view) {
   const auto space = tx.acquire(std::min<size_t>(view.bytes, tx.caps().slot_bytes));
   if (space.empty()) return 0;
@@ -39,9 +45,9 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
   call_ = call;
   window_ = window;
   reducer_ = &kernels::reducer(call.type, call.reduction);
-  header_bytes_ =
-      is_weighted(call.reduction) && schedule::reduces(call.operation) ? weighted_header_bytes : header_bytes;
+  header_bytes_ = header_bytes_of(call);
   if (program.accumulates) accumulator_.resize(call.count * reducer_->accumulator_bytes);
+  traffic_ = traffic_of(program, call.operation);
   ops_.clear();
   for (const Op& op : program.ops) place(op);
   uint64_t most = 1;
@@ -140,13 +146,23 @@ bool Execution::stands_at(uint32_t link, uint32_t op, uint64_t window) const noe
 bool Execution::move() {
   for (LinkRun& link : links_) link.awaited = false;
   bool moved = !local_.done && advance_local();
+  moved |= move_sends();
+  for (uint32_t i = 0; i < links_.size(); i++) {
+    if (program_->links[i].sends || links_[i].done || !advance_rx(i)) continue;
+    moved = true;
+    // Peers should not have to wait for it until this rank has taken in all that it can.
+    if (program_->links[i].feeds) move_sends();
+  }
+  return moved;
+}
+
+bool Execution::move_sends() {
+  bool moved = false;
   for (uint32_t i = 0; i < links_.size(); i++) {
     if (!program_->links[i].sends) continue;
     if (!links_[i].done) moved |= advance_tx(i);
     moved |= flush(*links_[i].peer->tx);
   }
-  for (uint32_t i = 0; i < links_.size(); i++)
-    if (!program_->links[i].sends && !links_[i].done) moved |= advance_rx(i);
   return moved;
 }
 
@@ -172,7 +188,7 @@ bool Execution::done() const noexcept {
 // ---- sending
 
 size_t Execution::send(LinkRun& link, View view) {
-  const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view);
+  const size_t n = link.awaited ? copy_into(*link.peer->tx, view) : link.peer->tx->send(view, traffic_);
   link.peer->accepted += n;
   return n;
 }

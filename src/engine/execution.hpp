@@ -93,6 +93,7 @@ class Execution {
   void next(LinkRun& link, const std::vector<uint32_t>& queue) noexcept;
 
   bool move();
+  bool move_sends();
   bool unblock();
   bool advance_tx(uint32_t link);
   bool advance_rx(uint32_t link);
@@ -120,6 +121,7 @@ class Execution {
   const Program* program_ = nullptr;
   Call call_{};
   size_t header_bytes_ = 0;  // with the weight where there is one
+  Traffic traffic_ = Traffic::both_ways;
   uint64_t window_ = 1, windows_ = 1;
   const kernels::Reducer* reducer_ = nullptr;
   std::vector<OpRun> ops_;

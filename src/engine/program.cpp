@@ -47,7 +47,14 @@ class Lowering {
     program_.ops.push_back(op);
     if (op.target != Buffer::none) writers_[{op.target, op.chunk}] = index;
   }
-  Program take() { return std::move(program_); }
+  Program take() {
+    for (const Op& op : program_.ops) {
+      if (op.out_link == none) continue;
+      mark_feeding(op);
+      if (op.producer != none) mark_feeding(program_.ops[op.producer]);
+    }
+    return std::move(program_);
+  }
 
  private:
   uint32_t fan(std::span<const schedule::Step> steps, uint32_t op) {
@@ -60,9 +67,14 @@ class Lowering {
     const bool published = publishes_ && (step.flags & flag::published);
     const Rank peer = published && sends ? rank_ : step.other;
     const auto [place, fresh] = links_.try_emplace({peer, sends, published}, uint32_t(program_.links.size()));
-    if (fresh) program_.links.push_back({peer, sends, published, {}});
+    if (fresh) program_.links.push_back({peer, sends, published, {}, false});
     program_.links[place->second].ops.push_back(op);
     return place->second;
+  }
+  void mark_feeding(const Op& op) {
+    if (op.in_link != none) program_.links[op.in_link].feeds = true;
+    for (Rank peer = 0; op.fan != none && peer < world_; peer++)
+      if (const uint32_t link = program_.fans[op.fan + peer]; link != none) program_.links[link].feeds = true;
   }
   uint32_t writer_of(Buffer buffer, uint32_t chunk) const {
     const auto found = writers_.find({buffer, chunk});

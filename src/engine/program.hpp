@@ -25,6 +25,7 @@ struct LinkQueue {
   Rank peer;  // of a publication that this rank sends: itself
   bool sends, published;
   std::vector<uint32_t> ops;
+  bool feeds = false;  // what comes in there is sent on, as it is or reduced
 };
 
 struct Program {

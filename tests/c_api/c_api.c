@@ -399,7 +399,8 @@ static void check_failures(rondo_comm* comm) {
   /* All ranks are still there, so all go on. */
   rondo_comm* rest = NULL;
   CHECK(rondo_comm_shrink(other, NULL, &rest) == RONDO_OK);
-  CHECK(rondo_comm_world(rest) == 3 && rondo_comm_parent_rank(rest, 2) == 2 && rondo_comm_parent_rank(rest, 3) == -1);
+  CHECK(rondo_comm_world(rest) == 3 && rondo_comm_parent_rank(rest, 2) == 2 &&
+        rondo_comm_parent_rank(rest, 3) == -1);
   CHECK(RUN(barrier, rest, NULL) == RONDO_OK);
   rondo_comm_destroy(rest);
   rondo_comm_destroy(other);

@@ -279,10 +279,19 @@ TEST_CASE("collectives over shared memory from and to memory that is lent") {
   }
 }
 
-TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent") {
+TEST_CASE("collectives over shared memory from private memory that is pulled") {
+  for (const shm::Sizes& sizes : {shm::Sizes{}, {.slot_bytes = 256, .slots = 3}}) {
+    World world = World::over_pulled_shm(sizes, 1);
+    for (Rank rank = 0; rank < 2 && sizes.slots == 3; rank++) world.waiter(rank).set_budget({});
+    run_all_types(world, cases_for(2, {1, 3, 1023}));
+    CHECK(world.bytes_referred() > 0);
+  }
+}
+
+TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent, or private and pulled") {
   const uint64_t count = (1 << 20) + 1;
-  for (const uint32_t n : {2u, 3u, 8u}) {
-    World world = World::over_lent_shm(n, {}, 4096);
+  for (const uint32_t lending : {0u, 2u, 3u, 8u}) {
+    World world = lending == 0 ? World::over_pulled_shm({}, 4096) : World::over_lent_shm(lending, {}, 4096);
     std::vector<Case> cases;
     for (const Algorithm algorithm : {Algorithm::direct, Algorithm::ring})
       for (const bool in_place : {true, false}) {
@@ -290,7 +299,8 @@ TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent") {
         cases.push_back({Operation::all_reduce, algorithm, Reduction::sum, count, in_place, offset, 0});
         cases.push_back({Operation::reduce_scatter, algorithm, Reduction::max, count, in_place, offset, 0});
         cases.push_back({Operation::all_gather, algorithm, Reduction::sum, count, in_place, offset, 0});
-        cases.push_back({Operation::broadcast, algorithm, Reduction::sum, count, true, offset, n - 1});
+        cases.push_back(
+            {Operation::broadcast, algorithm, Reduction::sum, count, true, offset, world.size() - 1});
       }
     run_cases<float>(world, cases);
     const uint64_t first = world.bytes_referred();

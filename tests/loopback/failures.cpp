@@ -57,7 +57,7 @@ class Leaving final : public Fabric, Tx, Rx {
   int descriptor() const noexcept override { return -1; }
   std::span<std::byte> acquire(size_t) noexcept override { return {}; }
   void commit(size_t) noexcept override {}
-  size_t send(View source) noexcept override { return sent_ += source.bytes, source.bytes; }
+  size_t send(View source, Traffic) noexcept override { return sent_ += source.bytes, source.bytes; }
   uint64_t completed() const noexcept override { return left_ ? sent_ : 0; }
   View peek(size_t, size_t) noexcept override { return {}; }
   void release(size_t) noexcept override {}
@@ -180,7 +180,7 @@ class OneSlotTx final : public Tx {
     return std::span(slot_).first(held_ > 0 ? 0 : std::min(bytes, slot_.size()));
   }
   void commit(size_t bytes) noexcept override { held_ = bytes; }
-  size_t send(View source) noexcept override {
+  size_t send(View source, Traffic) noexcept override {
     return held_ > 0 ? 0 : held_ = std::min(source.bytes, slot_.size());
   }
   uint64_t completed() const noexcept override { return completed_; }

@@ -1,4 +1,4 @@
-// Ranks of one process that lend each other memory, on one mapping of each area and region, as the thread
+// Ranks of one process that lend each other memory or pull from each other's, on one mapping of each area and region, as the thread
 // sanitizer needs it.
 #pragma once
 #include <atomic>
@@ -11,15 +11,23 @@
 #include "rondo/memory.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/sealed.hpp"
+#include "transport/shm/self_test.hpp"
 
 namespace rondo::test {
+
+/// Who can pull from the others, and from pieces of which size on.
+struct Pulling {
+  std::vector<Rank> who;
+  size_t pulled = SIZE_MAX;
+};
 
 class LentRanks {
  public:
   /// What is sent in pieces of `worth` bytes and more is referred to. No ranks: they cannot be made.
   LentRanks(
       uint32_t world, const shm::Sizes& sizes, size_t worth,
-      const std::function<shm::Ring(Rank)>& ring_of = [](Rank) { return [] {}; }) {
+      const std::function<shm::Ring(Rank)>& ring_of = [](Rank) { return [] {}; },
+      const Pulling& pulling = {}) {
     for (Rank rank = 0; rank < world; rank++) {
       auto mailbox = shm::Mailbox::make();
       auto sender = shm::Sender::make();
@@ -33,9 +41,12 @@ class LentRanks {
       lenders.push_back(std::make_shared<shm::Lender>(areas[rank], std::move(*sender), worth));
       borrowers.push_back(std::make_shared<shm::Borrower>(areas[rank], shm::OwnRegions::use));
     }
+    for (const Rank rank : pulling.who)
+      for (Rank peer = 0; peer < world; peer++)
+        if (peer != rank) shm::try_to_pull(*areas[rank], *areas[peer]);
     for (Rank rank = 0; rank < world; rank++) {
-      fabrics.push_back(
-          std::make_unique<shm::ShmFabric>(areas[rank], nullptr, shm::Loans{lenders[rank], borrowers[rank]}));
+      fabrics.push_back(std::make_unique<shm::ShmFabric>(
+          areas[rank], nullptr, shm::Loans{lenders[rank], borrowers[rank], pulling.pulled}));
       for (Rank peer = 0; peer < world; peer++)
         if (peer != rank) fabrics[rank]->adopt(areas[peer], ring_of(peer));
     }

@@ -61,6 +61,14 @@ Link shm_publication() {
   return {fabrics, (*fabrics)[0]->publication(), (*fabrics)[1]->publication_of(0)};
 }
 
+// What is not small is pulled from where the writer has it.
+Link shm_pulled() {
+  const shm::Sizes sizes{.slot_bytes = 1024, .slots = 4};
+  const auto ranks = std::make_shared<LentRanks>(
+      2, sizes, SIZE_MAX, [](Rank) { return [] {}; }, Pulling{{0, 1}, 64});
+  return {ranks, ranks->fabrics[0]->open(1, 0)->tx, ranks->fabrics[1]->open(0, 0)->rx};
+}
+
 Link fake_link(const fake::Faults& faults) {
   struct Ends {
     explicit Ends(const fake::Faults& faults)
@@ -82,6 +90,7 @@ const Maker makers[] = {{"tcp4", socket_link<SocketKind::tcp4>},
                         {"unix", socket_link<SocketKind::unix_pair>},
                         {"shm", shm_link},
                         {"shm publication", shm_publication},
+                        {"shm pulled", shm_pulled},
                         {"fake", good_fake},
                         {"choppy fake", choppy_fake}};
 
@@ -121,6 +130,7 @@ uint64_t stream(Link& link, uint64_t total, uint64_t seed) {
     }
   }
   CHECK(taken == total);
+  link.tx->poll();
   for (uint64_t i = 0; i < taken; i++) wrong += got[i] != pattern(i);
   CHECK(link.tx->completed() == total);
   return wrong;

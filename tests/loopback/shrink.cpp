@@ -1,6 +1,7 @@
 // Communicators of the ranks that are left, among threads: a rank that is gone has destroyed its communicator.
 #include <algorithm>
 
+#include "../text.hpp"
 #include "ranks.hpp"
 
 using namespace rondo;
@@ -22,8 +23,6 @@ void check_successor(Result<Communicator>& made, Rank old_rank, const std::vecto
   CHECK(made->all_gather(std::span(own), std::span(all)).ok());
   CHECK(all == expected);
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

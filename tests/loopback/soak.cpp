@@ -1,5 +1,6 @@
 // What use leaves behind: nothing. Descriptors, threads, mappings and memory after many rounds are what they
 // were after the first.
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -12,7 +13,18 @@ using namespace rondo::test;
 
 namespace {
 
+// What each descriptor of this process is.
+std::string what_is_open() {
+  std::string all;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    all += entry.path().filename().string() + " " +
+           std::filesystem::read_symlink(entry.path(), gone).string() + "\n";
+  return all;
+}
+
 struct Usage {
+  std::string open = what_is_open();
   size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task"), mappings = 0;
   size_t resident_KiB = 0;
   Usage() {
@@ -34,6 +46,7 @@ void check_same(const Usage& before) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     after = Usage();
   }
+  INFO("open before:\n", before.open, "and after:\n", after.open);
   CHECK(after.descriptors <= before.descriptors);
   CHECK(after.threads <= before.threads);
   CHECK(after.mappings <= before.mappings + few_mappings);

@@ -7,13 +7,13 @@
 #include <future>
 #include <numeric>
 
+#include "base/clock.hpp"
 #include "bootstrap/service.hpp"
 #include "work.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 TEST_CASE("work: every operation, typed and untyped, gives what the blocking one gives") {
   for (const uint32_t world : {1u, 3u}) {

@@ -4,13 +4,13 @@
 #include <future>
 #include <numeric>
 
+#include "base/clock.hpp"
 #include "bootstrap/service.hpp"
 #include "work.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 TEST_CASE("work: one stuck communicator delays neither another one nor the service thread") {
   Gate gate;

@@ -153,6 +153,18 @@ World World::over_lent_shm(uint32_t world, const shm::Sizes& sizes, size_t worth
   return result;
 }
 
+World World::over_pulled_shm(const shm::Sizes& sizes, size_t pulled) {
+  World result(2);
+  auto* ranks = result.ranks_.get();
+  result.lent_ = std::make_shared<LentRanks>(
+      2, sizes, SIZE_MAX, [=](Rank peer) { return [=] { (*ranks)[peer].waiter->ring(); }; },
+      Pulling{{0, 1}, pulled});
+  REQUIRE(result.lent_->fabrics.size() == 2);
+  for (Rank rank = 0; rank < 2; rank++) (*ranks)[rank].fabric = std::move(result.lent_->fabrics[rank]);
+  result.start();
+  return result;
+}
+
 uint64_t World::bytes_referred() const {
   uint64_t bytes = 0;
   for (const Member& member : *ranks_) bytes += static_cast<shm::ShmFabric&>(*member.fabric).bytes_referred();

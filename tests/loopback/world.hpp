@@ -30,6 +30,8 @@ class World {
   static World over_shm(uint32_t world, const shm::Sizes& sizes = {});
   /// The same, with memory lent in pieces of `worth` bytes and more; buffer() gives some.
   static World over_lent_shm(uint32_t world, const shm::Sizes& sizes, size_t worth);
+  /// Two ranks that pull private memory from pieces of `pulled` bytes on.
+  static World over_pulled_shm(const shm::Sizes& sizes, size_t pulled);
   static World over_fake(uint32_t world, LinkCaps caps, const fake::Faults& faults);
   World(World&&) = default;
   ~World();

@@ -7,6 +7,7 @@
 
 #include "../sanitized.hpp"
 #include "../skip.hpp"
+#include "../text.hpp"
 #include "base/random.hpp"
 #include "command.hpp"
 
@@ -21,8 +22,6 @@ Ended run_members(int ranks, std::vector<std::string> arguments,
   words.insert(words.end(), arguments.begin(), arguments.end());
   return run(words, environment);
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

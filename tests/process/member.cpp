@@ -8,13 +8,20 @@
 //   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
 //   (exit 3); RANK kills itself instead
 //   member exhausted        as wait, but with every descriptor in use before it joins
+//   member without_pulls PROGRAM ARGS   runs the program, which must not read the memory of other processes
 //   member split            makes a communicator led by each of the ranks, and says how many are in it
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +75,20 @@ int wait_for_failure(std::future<Error> failure) {
   const Error error = failure.get();
   std::printf("told: %d %s\n", int(error.peer.value_or(999)), error.message.c_str());
   return 3;
+}
+
+// The filter outlives the exec.
+int without_pulls(char** program) {
+  sock_filter steps[]{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(steps), steps};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0)
+    ::execvp(program[0], program);
+  std::perror(program[0]);
+  return 127;
 }
 
 // Nobody waits for the operations: the service thread learns of the death and ends them all.
@@ -125,6 +146,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "wait";
   const Rank chosen = argc > 2 ? Rank(std::atoi(argv[2])) : 999;
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (mode == "without_pulls") return without_pulls(argv + 2);
   if (mode == "queue") return queue_operations(chosen);
   if (mode == "split") return split_for_each_leader();
   const auto options = resolve({}, process_environment);

@@ -5,32 +5,25 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
-#include <tuple>
 
-#include "base/random.hpp"
-#include "command.hpp"
+#include "workers.hpp"
 
 using namespace rondo::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// Without a launcher, which would end the job with the first death.
-std::vector<std::unique_ptr<Command>> start(int world, const std::string& transport,
-                                            const std::vector<std::string>& arguments) {
-  std::vector<std::unique_ptr<Command>> ranks;
-  const std::string root = fmt::format("RONDO_ROOT=unix:@rondo-shrink-{:x}", rondo::random_number());
-  std::vector<std::string> words{SURVIVOR_EXE};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::make_unique<Command>(
-        words,
-        std::vector<std::string>{root, fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", world),
-                                 "RONDO_TRANSPORT=" + transport, "RONDO_HEARTBEAT=1"}));
-  return ranks;
+Workers::Job job_of(int world, const std::string& transport, std::vector<std::string> arguments) {
+  return {uint32_t(world), transport, std::move(arguments), {"RONDO_HEARTBEAT=1"}, {}, {}, SURVIVOR_EXE};
 }
+
+struct Killed {
+  int world;
+  std::vector<int> victims;
+};
+struct Stopped {
+  int world, victim;
+  std::string transport;
+};
 
 std::string list(int world, const std::vector<int>& without) {
   std::string text;
@@ -54,18 +47,20 @@ void check_survivor(const std::string& out, const std::string& transport, const 
 
 TEST_CASE("shrink: ranks killed in the middle of a sum are left out within 2 s, and the next sum is right") {
   for (const std::string transport : {"tcp", "shm"})
-    for (const auto& [world, victims] : std::vector<std::pair<int, std::vector<int>>>{
+    for (const Killed& each : std::vector<Killed>{
              {4, {0}}, {4, {1}}, {4, {3}}, {4, {0, 1}}, {8, {0}}, {8, {5}}, {8, {0, 4}}, {8, {7}}}) {
+      const int world = each.world;
+      const auto& victims = each.victims;
       CAPTURE(transport);
       CAPTURE(world);
       CAPTURE(victims.size());
       CAPTURE(victims.front());
       std::vector<std::string> arguments{"kill"};
       for (const int victim : victims) arguments.push_back(std::to_string(victim));
-      const auto ranks = start(world, transport, arguments);
+      Workers ranks(job_of(world, transport, arguments));
       for (int rank = 0; rank < world; ++rank) {
         CAPTURE(rank);
-        const auto ended = ranks[size_t(rank)]->wait(30);
+        const auto ended = ranks[uint32_t(rank)].wait(30);
         if (std::ranges::find(victims, rank) != victims.end()) {
           CHECK(ended.code == 128 + SIGKILL);
           continue;
@@ -83,24 +78,26 @@ TEST_CASE("shrink: ranks killed in the middle of a sum are left out within 2 s, 
 }
 
 TEST_CASE("shrink: a stopped rank is left out, and when it wakes it is told so") {
-  for (const auto& [world, victim, transport] : std::vector<std::tuple<int, int, std::string>>{
-           {4, 0, "tcp"}, {4, 2, "shm"}, {8, 0, "shm"}, {8, 3, "tcp"}}) {
+  for (const Stopped& each :
+       std::vector<Stopped>{{4, 0, "tcp"}, {4, 2, "shm"}, {8, 0, "shm"}, {8, 3, "tcp"}}) {
+    const int world = each.world, victim = each.victim;
+    const std::string& transport = each.transport;
     CAPTURE(transport);
     CAPTURE(world);
     CAPTURE(victim);
-    const auto ranks = start(world, transport, {"stop", std::to_string(victim)});
+    Workers ranks(job_of(world, transport, {"stop", std::to_string(victim)}));
     for (int rank = 0; rank < world; ++rank)
-      if (rank != victim) CHECK(ranks[size_t(rank)]->wait_for_output("right\n", 20));
-    ::kill(ranks[size_t(victim)]->pid(), SIGCONT);
-    const auto woken = ranks[size_t(victim)]->wait(15);
+      if (rank != victim) CHECK(ranks[uint32_t(rank)].wait_for_output("right\n", 20));
+    ::kill(ranks[uint32_t(victim)].pid(), SIGCONT);
+    const auto woken = ranks[uint32_t(victim)].wait(15);
     CHECK_MESSAGE(has(woken.out, "no successor: "), woken.out);
     CHECK_MESSAGE(
         has(woken.out, fmt::format("has gone on in a new communicator without this rank, {}", victim)),
         woken.out);
     for (int rank = 0; rank < world; ++rank) {
       if (rank == victim) continue;
-      ::kill(ranks[size_t(rank)]->pid(), SIGKILL);
-      check_survivor(ranks[size_t(rank)]->wait(5).out, transport, list(world, {victim}));
+      ::kill(ranks[uint32_t(rank)].pid(), SIGKILL);
+      check_survivor(ranks[uint32_t(rank)].wait(5).out, transport, list(world, {victim}));
     }
   }
 }

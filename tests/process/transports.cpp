@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../skip.hpp"
+#include "../text.hpp"
 #include "base/random.hpp"
 #include "command.hpp"
 
@@ -20,8 +21,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 const std::string bench = RONDO_EXE " bench all_reduce";
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A folder of its own, gone afterwards.
 struct Folder {
@@ -75,11 +74,12 @@ bool may_unshare() {
 }
 
 // A job of two, rank 1 behind `wrapper`.
-Ended two(const std::string& wrapper, const Words& environment = {}) {
+Ended two(const std::string& wrapper, const Words& environment = {},
+          const std::string& sizes = "-e 1M -f 64") {
   Words variables{"WORLD_SIZE=2", "RONDO_SECRET=s", "RONDO_INIT_TIMEOUT=10", "RONDO_LOG=info",
                   "RONDO_ROOT=file:/tmp/rondo-test-root-" + std::to_string(rondo::random_number())};
   variables.insert(variables.end(), environment.begin(), environment.end());
-  const std::string script = bench + " -e 1M -f 64 --iterations 5";
+  const std::string script = bench + " " + sizes + " --iterations 5";
   return run({"/bin/sh", "-c",
               fmt::format("RANK=1 {} sh -c '{}' & RANK=0 {}; code=$?; wait $! || code=$?; exit $code",
                           wrapper, script, script)},
@@ -177,6 +177,38 @@ TEST_CASE("transports: other PID, IPC and mount namespaces, and a /dev/shm of 1 
     CHECK(has(ended.out, "2 ranks over shm"));
     CHECK(has(ended.err, "rondo[0] info: transport shm: all 2 ranks share memory"));
   }
+}
+
+TEST_CASE("transports: two ranks read each other's private memory where both may, and are right where not") {
+  const std::string sizes = "-b 4M -e 12M -f 3";
+  const auto can = [](const Ended& ended, int rank, int peer) {
+    return has(ended.err, fmt::format("rondo[{}] debug: can read the private memory of rank {}", rank, peer));
+  };
+  const auto says_why = [](const Ended& ended, int rank, int peer) {
+    return has(ended.err,
+               fmt::format("rondo[{}] info: cannot read the private memory of rank {} (", rank, peer));
+  };
+  const Words debug{"RONDO_LOG=debug", "RONDO_TRANSPORT=shm"};
+  const auto alike = two("env", debug, sizes);
+  CHECK_MESSAGE(alike.code == 0, alike.err);
+  if (!can(alike, 0, 1)) SKIP_TEST("processes may not read each other's memory here");
+  CHECK(can(alike, 1, 0));
+  const auto filtered = two(MEMBER_EXE " without_pulls", debug, sizes);
+  CHECK_MESSAGE(filtered.code == 0, filtered.err);
+  CHECK(can(filtered, 0, 1));
+  CHECK(says_why(filtered, 1, 0));
+  CHECK(has(filtered.err, "(Operation not permitted)"));
+  // A process may not trace one that may do more.
+  if (::geteuid() != 0 || run({"setpriv", "--bounding-set", "-all", "true"}).code != 0) return;
+  const auto weaker = two("setpriv --bounding-set -all", debug, sizes);
+  CHECK_MESSAGE(weaker.code == 0, weaker.err);
+  CHECK(can(weaker, 0, 1));
+  CHECK(says_why(weaker, 1, 0));
+  if (!may_unshare()) return;
+  const auto apart = two("unshare -p -f", debug, sizes);
+  CHECK_MESSAGE(apart.code == 0, apart.err);
+  CHECK(says_why(apart, 0, 1));
+  CHECK(says_why(apart, 1, 0));
 }
 
 TEST_CASE("transports: what is set on rank 0 counts on every rank") {

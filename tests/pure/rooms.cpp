@@ -58,6 +58,8 @@ const std::vector<Room> rooms{
     // What is selected, and the table of it.
     {"src/cli/explain_selection.", {"cli/", "engine/", "schedule/", "rondo/"}},
     {"src/cli/tune.", {"cli/", "engine/", "schedule/", "base/", "rondo/"}},
+    // Judges what the rooms below will make of a machine.
+    {"src/cli/doctor/", {"cli/", "engine/tuning.hpp", "bootstrap/", "transport/shm/", "base/", "rondo/"}},
     // The launcher makes the environment that bootstrap reads.
     {"src/cli/rank_environment.", {"cli/", "rondo/", "base/", "bootstrap/"}},
     {"src/cli/supervisor.", {"cli/", "rondo/", "base/", "bootstrap/"}},

@@ -107,7 +107,7 @@ class PipeTx final : public Tx {
     staged_.insert(staged_.end(), block_.begin(), block_.begin() + ptrdiff_t(bytes));
     flush();
   }
-  size_t send(View source) noexcept override {
+  size_t send(View source, Traffic) noexcept override {
     flush();
     return staged_.empty() ? pipe_.write(source) : 0;
   }

@@ -52,6 +52,7 @@ Area::Area(Area&& other) noexcept
       slots_offset_(other.slots_offset_),
       blocks_offset_(other.blocks_offset_),
       bytes_(other.bytes_),
+      witness_(std::move(other.witness_)),
       base_(std::exchange(other.base_, nullptr)) {}
 
 Area::~Area() {
@@ -82,6 +83,8 @@ Result<Area> Area::make(const Place& place, const Sizes& sizes, const Addresses&
   header.blocks = sizes.blocks;
   header.at = at;
   header.barriers = take_part_in_barriers();
+  area.witness_ = std::make_unique<Witness>();
+  header.testimony = area.witness_->testimony();
   return area;
 }
 

@@ -16,7 +16,8 @@
 //   |<----------------- one cache line ------------->|
 //
 // A slot may refer to memory that the owner lends (lending.hpp) in place of a large piece: `region` says to
-// which, the last 8 bytes of the small piece's room say where in it.
+// which, the last 8 bytes of the small piece's room say where in it. Or to the owner's private memory (pull.hpp),
+// which has a `region` of its own: then they are the address.
 //
 // The memory is an anonymous memfd: nothing has a name, nothing is left behind when the last process has
 // gone. It is sealed (sealed.hpp). Pages take memory when they are first used.
@@ -30,6 +31,7 @@
 
 #include "base/descriptor.hpp"
 #include "rondo/result.hpp"
+#include "transport/shm/pull.hpp"
 #include "transport/shm/socket_name.hpp"
 
 namespace rondo::shm {
@@ -52,6 +54,8 @@ struct Addresses {
 
 /// Regions that a rank lends at a time: so many mappings for each of its peers, at most.
 inline constexpr uint16_t most_lent = 256;
+/// The index of what is none of them: the private memory of the rank.
+inline constexpr uint16_t private_memory = UINT16_MAX - 1;
 
 /// The owner writes, its peers read.
 struct Header {
@@ -60,6 +64,7 @@ struct Header {
   Addresses at;
   uint32_t
       barriers;  // 1: the owner makes its peers' barriers when it goes to sleep, and takes part in theirs
+  Testimony testimony;                       // by which its private memory is known
   alignas(64) std::atomic<uint32_t> asleep;  // the owner sleeps or is about to
 };
 
@@ -73,6 +78,7 @@ struct Row {
   Reading link;                              // of what the peer sends to the owner
   Reading of_publication;                    // of what the peer publishes
   alignas(64) std::atomic<uint32_t> closed;  // the owner writes no more into the slots of this row
+  std::atomic<uint32_t> pulls;               // the owner can read the peer's private memory
   std::atomic<uint64_t> mapped;              // what the peer lends is mapped here, up to this number
 };
 
@@ -113,6 +119,8 @@ class Area {
   const Sizes& sizes() const noexcept { return sizes_; }
   Header& header() const noexcept { return *reinterpret_cast<Header*>(base_); }
   Row& row(Rank peer) const noexcept { return *reinterpret_cast<Row*>(base_ + row_offset(peer)); }
+  /// The owner. Any thread: nothing more is to be pulled from its private memory.
+  void withdraw() const noexcept { witness_->withdraw(); }
   /// The number of the region that is lent under an index; 0: none.
   std::atomic<uint64_t>& lent(uint16_t index) const noexcept {
     return reinterpret_cast<std::atomic<uint64_t>*>(base_ + row_offset(place_.world))[index];
@@ -134,6 +142,7 @@ class Area {
   Place place_;
   Sizes sizes_;
   size_t slots_offset_, blocks_offset_, bytes_;
+  std::unique_ptr<Witness> witness_;  // the owner's
   std::byte* base_ = nullptr;
 };
 

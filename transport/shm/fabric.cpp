@@ -5,15 +5,22 @@
 #include <cassert>
 
 namespace rondo::shm {
+namespace {
+
+ShmTx::Reader reader_of(const Area& mine, const Area& theirs, Reading Row::*reading, const Ring& ring) {
+  const Row& row = theirs.row(mine.place().rank);
+  return {&(row.*reading), &theirs.header(), ring, &row.mapped,
+          row.pulls.load(std::memory_order_seq_cst) != 0};
+}
+
+}  // namespace
 
 ShmFabric::Ends::Ends(const Area& mine, std::shared_ptr<const Area> area, const Ring& to, uint64_t used,
                       const Loans& loans)
     : theirs(std::move(area)),
       ring(to),
-      tx(mine, theirs->place().rank,
-         {{&theirs->row(mine.place().rank).link, &theirs->header(), to,
-           &theirs->row(mine.place().rank).mapped}},
-         used, loans.lender),
+      tx(mine, theirs->place().rank, {reader_of(mine, *theirs, &Row::link, to)}, used, loans.lender,
+         loans.pulled),
       rx(mine, mine.row(theirs->place().rank).link, {theirs.get(), mine.place().rank, to, loans.borrower}, 1,
          used),
       published(mine, mine.row(theirs->place().rank).of_publication,
@@ -29,15 +36,14 @@ void ShmFabric::adopt(std::shared_ptr<const Area> theirs, Ring ring, uint64_t us
   if (loans_.borrower) loans_.borrower->add(theirs);
   peers_[peer] = std::make_unique<Ends>(*mine_, std::move(theirs), ring, used, loans_);
   if (++adopted_ + 1 == peers_.size())
-    publication_ = std::make_unique<ShmTx>(*mine_, mine_->place().rank, everyone(), 0, loans_.lender);
+    publication_ =
+        std::make_unique<ShmTx>(*mine_, mine_->place().rank, everyone(), 0, loans_.lender, loans_.pulled);
 }
 
 std::vector<ShmTx::Reader> ShmFabric::everyone() const {
   std::vector<ShmTx::Reader> readers;
   for (const auto& peer : peers_) {
-    if (!peer) continue;
-    const Row& row = peer->theirs->row(mine_->place().rank);
-    readers.push_back({&row.of_publication, &peer->theirs->header(), peer->ring, &row.mapped});
+    if (peer) readers.push_back(reader_of(*mine_, *peer->theirs, &Row::of_publication, peer->ring));
   }
   return readers;
 }
@@ -63,7 +69,9 @@ void ShmFabric::arm(bool asleep) noexcept {
   set_asleep(*mine_, asleep);
 }
 
+// What the peers have not read by now they are not to read: it is the callers' memory again soon.
 void ShmFabric::close() noexcept {
+  mine_->withdraw();
   if (publication_) publication_->close();
   for (const auto& peer : peers_) {
     if (!peer) continue;

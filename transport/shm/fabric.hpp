@@ -14,6 +14,8 @@ namespace rondo::shm {
 struct Loans {
   std::shared_ptr<Lender> lender = nullptr;
   std::shared_ptr<Borrower> borrower = nullptr;
+  /// Readers that can pull private memory do so from pieces of this size on.
+  size_t pulled = SIZE_MAX;
 };
 
 class ShmFabric final : public Fabric {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
+#include <new>
 
+#include "base/log.hpp"
 #include "transport/shm/barrier.hpp"
 
 namespace rondo::shm {
@@ -26,6 +29,8 @@ constexpr size_t smallest_piece = 256;
 constexpr size_t worth_publishing = 1024;
 // By one reference.
 constexpr size_t most_referred = 1 << 30;
+// What is pulled to be looked at should still be in the second-level cache then.
+constexpr size_t scratch_bytes = 256 << 10;
 
 // Before wake_if_asleep. An order that is no constant would always be the strongest.
 template <std::memory_order order>
@@ -67,7 +72,7 @@ void set_asleep(Area& area, bool asleep) noexcept {
 }
 
 ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used,
-             std::shared_ptr<Lender> lender)
+             std::shared_ptr<Lender> lender, size_t pulled)
     : mine_(mine),
       row_(row),
       caps_(caps_of(mine.sizes(), readers.size())),
@@ -81,6 +86,7 @@ ShmTx::ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t u
           mine.header().barriers == 0 ||
           std::ranges::any_of(readers_, [](const Reader& reader) { return reader.header->barriers == 0; })),
       lent_(std::move(lender), mapped_words(readers_)),
+      pulled_(std::ranges::all_of(readers_, &Reader::pulls) ? pulled : SIZE_MAX),
       references_(mine.sizes().slots) {}
 
 // A rank that has taken all that was published may leave while others still read.
@@ -167,14 +173,23 @@ void ShmTx::commit(size_t bytes) noexcept {
   if (large_ >= worth_publishing) publish();
 }
 
-size_t ShmTx::send(View source) noexcept {
-  const auto lent = lent_.find(source);
+size_t ShmTx::send(View source, Traffic traffic) noexcept {
+  const auto there = referable(source, traffic);
   size_t sent = 0;
   while (sent < source.bytes && !closed() && has_slot()) {
     const View rest{source.data + sent, source.bytes - sent};
-    sent += lent ? refer(rest, {lent->index, lent->offset + sent}) : copy(rest);
+    sent += there ? refer(rest, {there->index, there->offset + sent}) : copy(rest);
   }
   return sent;
+}
+
+// Where the readers can get it themselves.
+std::optional<LentSources::Source> ShmTx::referable(const View& source, Traffic traffic) noexcept {
+  if (const auto lent = lent_.find(source)) return lent;
+  if (source.bytes < pulled_ || traffic == Traffic::one_way || !has_slot() ||
+      !can_be_pulled(mine_.header().testimony, source))
+    return std::nullopt;
+  return LentSources::Source{private_memory, reinterpret_cast<uintptr_t>(source.data)};
 }
 
 // As much as the slot has room for; publishes it when there is more.
@@ -206,13 +221,17 @@ size_t ShmTx::refer(const View& source, const LentSources::Source& lent) noexcep
 }
 
 ShmRx::ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers, uint64_t used)
-    : mine_(reading),
+    : rank_(mine.place().rank),
+      mine_(reading),
       from_(std::move(from)),
       caps_(caps_of(from_.area->sizes(), readers)),
       next_(used),
       slots_(from_.area->slots(from_.row)),
       slot_(&slots_[used % slots_.size()]),
-      own_barrier_(mine.header().barriers == 0 || from_.area->header().barriers == 0) {}
+      own_barrier_(mine.header().barriers == 0 || from_.area->header().barriers == 0) {
+  if (mine.row(from_.area->place().rank).pulls.load(in_order) == 0) return;
+  puller_.emplace(from_.area->header().testimony);
+}
 
 LinkState ShmRx::poll() noexcept {
   // Before the look at what is there: that was published earlier.
@@ -229,7 +248,7 @@ void ShmRx::close() noexcept {
 // Whether there is something to read in slot next_.
 bool ShmRx::look() noexcept {
   if (small_left_ + large_left_ > 0) return true;
-  if (slot_->published.load(in_order) != next_ + 1) return false;  // pairs with ShmTx::publish
+  if (slot_->published.load(in_order) != next_ + 1 || broken_) return false;  // pairs with ShmTx::publish
   small_ = slot_->data;
   small_left_ = std::min<uint32_t>(slot_->small, small_bytes);
   large_left_ = slot_->large;
@@ -246,10 +265,14 @@ bool ShmRx::open_block() noexcept {
   return large_left_ <= caps_.slot_bytes;
 }
 
-// The slot refers to a region of the writer's.
+// The slot refers to a region of the writer's, or its private memory.
 bool ShmRx::borrow() noexcept {
   uint64_t offset;
   std::memcpy(&offset, slot_->offset_data(), sizeof offset);
+  if (slot_->region == private_memory + 1) {
+    remote_ = offset;
+    return puller_ && offset != 0;
+  }
   if (!from_.borrower) return false;
   borrowed_ = from_.borrower->find(from_.area->place().rank, uint16_t(slot_->region - 1));
   if (!borrowed_ || offset > borrowed_->bytes() || large_left_ > borrowed_->bytes() - offset) return false;
@@ -260,7 +283,35 @@ bool ShmRx::borrow() noexcept {
 View ShmRx::peek(size_t max, size_t quantum) noexcept {
   if (!look()) return {};
   if (small_left_ > 0) return {small_, std::min<size_t>(small_left_, max) / quantum * quantum};
-  return {large_, std::min<size_t>(large_left_, max) / quantum * quantum};
+  size_t there = std::min<size_t>(large_left_, max);
+  if (remote_ != 0) there = std::min(there, fetch(there, quantum));
+  return {large_, there / quantum * quantum};
+}
+
+// Pulls up to a scratch of it unless there is a quantum left from before; how much is there.
+size_t ShmRx::fetch(size_t wanted, size_t quantum) noexcept {
+  if (fetched_ >= std::min(wanted, quantum)) return fetched_;
+  const size_t bytes = std::min(wanted, scratch_bytes);
+  if (!scratch_) scratch_.reset(new (std::nothrow) std::byte[scratch_bytes]);
+  if (!scratch_) return errno = ENOMEM, give_up(), 0;
+  if (!pull({scratch_.get(), bytes})) return 0;
+  large_ = scratch_.get();
+  return fetched_ = bytes;
+}
+
+// What comes next of the writer's private memory. False: nothing more will.
+bool ShmRx::pull(std::span<std::byte> into) noexcept {
+  if (puller_->pull(into, remote_)) return true;
+  give_up();
+  return false;
+}
+
+// errno says why.
+void ShmRx::give_up() noexcept {
+  log::line(log::Level::info, int(rank_), "cannot read the private memory of rank {} any more: {}",
+            from_.area->place().rank, std::strerror(errno));
+  small_left_ = large_left_ = 0;
+  broken_ = true;
 }
 
 void ShmRx::release(size_t bytes) noexcept {
@@ -269,11 +320,18 @@ void ShmRx::release(size_t bytes) noexcept {
     small_ += bytes;
     small_left_ -= uint32_t(bytes);
   } else {
-    large_ += bytes;
     large_left_ -= uint32_t(bytes);
+    size_t here = bytes;  // of it in this process
+    if (remote_ != 0) {
+      here = std::min(fetched_, bytes);
+      remote_ += bytes;
+      fetched_ -= here;
+    }
+    large_ += here;
   }
   if (small_left_ + large_left_ > 0) return;
   borrowed_ = nullptr;
+  remote_ = fetched_ = 0;
   store<releasing>(mine_.released, ++next_, own_barrier_);  // pairs with ShmTx::has_slot
   slot_ = after(slot_, slots_);
   wake_if_asleep(from_.area->header(), from_.ring);
@@ -282,11 +340,19 @@ void ShmRx::release(size_t bytes) noexcept {
 size_t ShmRx::receive(std::span<std::byte> target) noexcept {
   size_t taken = 0;
   while (taken < target.size()) {
-    const View view = peek(target.size() - taken, 1);
-    if (view.bytes == 0) break;
-    std::memcpy(target.data() + taken, view.data, view.bytes);
-    release(view.bytes);
-    taken += view.bytes;
+    const auto rest = target.subspan(taken);
+    size_t n;
+    if (look() && small_left_ == 0 && remote_ != 0) {
+      n = std::min<size_t>(large_left_, rest.size());
+      if (!pull(rest.first(n))) break;
+    } else {
+      const View view = peek(rest.size(), 1);
+      n = view.bytes;
+      if (n == 0) break;
+      std::memcpy(rest.data(), view.data, n);
+    }
+    release(n);
+    taken += n;
   }
   return taken;
 }

@@ -1,7 +1,8 @@
 // Streams of bytes through shared memory: the writer fills slots of its own area, its readers (one, or all
 // ranks of the machine) read them where they are.
 //
-// From memory that is lent (lending.hpp) they read without a copy: the slot says only where.
+// From memory that is lent (lending.hpp) they read without a copy: the slot says only where. Private memory of
+// the writer they may pull (pull.hpp), from where it is into where they want it.
 //
 //   writer  fills a slot       --release-->  slot.published    --acquire-->  reader looks
 //   reader  has done with it   --release-->  reading.released  --acquire-->  writer may fill it again
@@ -26,17 +27,19 @@ class ShmTx final : public Tx {
     const Header* header;    // of the reader's area
     Ring ring;
     const std::atomic<uint64_t>* mapped = nullptr;  // in the reader's area, where there is a lender
+    bool pulls = false;                             // it can read this rank's private memory
   };
-  /// Writes the slots of `row`, the first `used` of which have been used and released before.
+  /// Writes the slots of `row`, the first `used` of which have been used and released before. Readers that all
+  /// can pull are left to pull what is sent in pieces of `pulled` bytes and more.
   ShmTx(const Area& mine, Rank row, std::vector<Reader> readers, uint64_t used = 0,
-        std::shared_ptr<Lender> lender = nullptr);
+        std::shared_ptr<Lender> lender = nullptr, size_t pulled = SIZE_MAX);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
   int descriptor() const noexcept override { return -1; }
   void close() noexcept override;
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
-  size_t send(View source) noexcept override;
+  size_t send(View source, Traffic traffic = Traffic::both_ways) noexcept override;
   // What is published, for an operation that ends sooner would leave the rest where nobody sees it; and of
   // what is only referred to, what all readers have released.
   uint64_t completed() const noexcept override { return referring_ > 0 ? oldest().position : published_; }
@@ -50,6 +53,7 @@ class ShmTx final : public Tx {
   };
   bool all_released(uint64_t slot) noexcept;
   void settle() noexcept;
+  std::optional<LentSources::Source> referable(const View& source, Traffic traffic) noexcept;
   size_t copy(const View& source) noexcept;
   size_t refer(const View& source, const LentSources::Source& lent) noexcept;
   const Reference& oldest() const noexcept {
@@ -82,6 +86,7 @@ class ShmTx final : public Tx {
   bool own_barrier_;                // this rank makes its barriers itself
 
   LentSources lent_;
+  size_t pulled_;                      // private memory is referred to in pieces of so many bytes and more
   std::vector<Reference> references_;  // a ring: those not released yet are the last referring_
   size_t next_reference_ = 0, referring_ = 0;
   uint64_t bytes_referred_ = 0;
@@ -95,6 +100,7 @@ class ShmRx final : public Rx {
     Ring ring;
     std::shared_ptr<Borrower> borrower = nullptr;
   };
+  /// Pulls where this rank has said that it can.
   ShmRx(const Area& mine, Reading& reading, Writer from, uint32_t readers = 1, uint64_t used = 0);
   const LinkCaps& caps() const noexcept override { return caps_; }
   LinkState poll() noexcept override;
@@ -108,7 +114,11 @@ class ShmRx final : public Rx {
   bool look() noexcept;
   bool open_block() noexcept;
   bool borrow() noexcept;
+  size_t fetch(size_t wanted, size_t quantum) noexcept;
+  bool pull(std::span<std::byte> into) noexcept;
+  void give_up() noexcept;
 
+  const Rank rank_;
   Reading& mine_;
   Writer from_;
   LinkCaps caps_;
@@ -122,6 +132,13 @@ class ShmRx final : public Rx {
   uint32_t small_left_ = 0, large_left_ = 0;
   std::shared_ptr<const Borrowed> borrowed_;  // what the large piece lies in, if not in a block
   bool broken_ = false;                       // it referred to memory that is not there
+
+  // Of a large piece in the writer's private memory: where what is left of it lies there, 0 for other pieces;
+  // and how much of that is in the scratch, from large_ on.
+  uint64_t remote_ = 0;
+  size_t fetched_ = 0;
+  std::optional<Puller> puller_;
+  std::unique_ptr<std::byte[]> scratch_;  // made when first needed
 };
 
 /// The owner of `area` sleeps or not, for its peers to see. After `true` it must look at its links once more

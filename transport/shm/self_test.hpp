@@ -4,10 +4,15 @@
 //
 //   say   write the pattern into the own area        hear   read and check the peer's, release it
 //   done  the peer's area shows that it has released this rank's
+//
+// Where private memory is worth pulling (pull.hpp), whoever hears tries that too and says in its area if it can.
 #pragma once
 #include "transport/shm/link.hpp"
 
 namespace rondo::shm {
+
+/// Tries to read the peer's private memory, and says in `mine` if that went well; else copies do.
+void try_to_pull(const Area& mine, const Area& theirs) noexcept;
 
 class SelfTest {
  public:

@@ -64,7 +64,7 @@ void SocketTx::commit(size_t bytes) noexcept {
   at(tail_ - 1).end += uint32_t(bytes);
 }
 
-size_t SocketTx::send(View source) noexcept {
+size_t SocketTx::send(View source, Traffic) noexcept {
   if (source.bytes <= small_send) {
     if (const auto room = acquire(source.bytes); room.size() == source.bytes) {
       std::memcpy(room.data(), source.data, source.bytes);

@@ -53,7 +53,7 @@ class SocketTx final : public Tx {
   void close() noexcept override { socket_.close(); }
   std::span<std::byte> acquire(size_t bytes) noexcept override;
   void commit(size_t bytes) noexcept override;
-  size_t send(View source) noexcept override;
+  size_t send(View source, Traffic) noexcept override;
   uint64_t completed() const noexcept override { return written_; }
 
  private:

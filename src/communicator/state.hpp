@@ -1,0 +1,111 @@
+// Everything one communicator owns.
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "bootstrap/job.hpp"
+#include "bootstrap/regroup.hpp"
+#include "bootstrap/service.hpp"
+#include "communicator/attendant.hpp"
+#include "communicator/operations.hpp"
+#include "communicator/postman.hpp"
+#include "communicator/runner.hpp"
+#include "communicator/shared_memory.hpp"
+#include "communicator/split.hpp"
+#include "engine/engine.hpp"
+#include "rondo/communicator.hpp"
+#include "transport/faulty/fabric.hpp"
+#include "transport/tcp/fabric.hpp"
+
+namespace rondo {
+
+// The job's service thread calls the Handler; whoever drives the operations runs the engine; failure_ and waiter_
+// may be touched by any thread.
+class Communicator::State final : bootstrap::Handler {
+ public:
+  /// `options` is complete.
+  static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Policy& policy,
+                                             const bootstrap::Meeting& meeting = {});
+  /// What is still under way ends with `aborted`, here and now; the peers see the links close.
+  ~State() override;
+
+  bool is_of_this_process() const noexcept;
+  Rank rank() const noexcept { return rank_; }
+  uint32_t world() const noexcept { return job_->world(); }
+  std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
+  Counters counters() const noexcept { return engine_->counters(); }
+  bool reproducible() const noexcept { return job_->policy().reproducible; }
+  std::string_view algorithm() const noexcept { return name_of(engine_->algorithm()); }
+  const std::vector<Rank>& parents() const noexcept { return parents_; }
+  /// Where newcomers look for this communicator; "": they cannot know.
+  const std::string& home() const noexcept { return home_; }
+
+  Result<void> run(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group);
+  Result<Work> submit(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group);
+  void abort() noexcept;
+
+  // Communicators that come of this one (succession.cpp).
+
+  /// A place to meet for a part of this communicator that this rank leads.
+  Result<bootstrap::Meeting> meet() const { return job_->meet(); }
+  /// Not collective over this communicator but over the part.
+  Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const;
+  Result<std::unique_ptr<State>> shrink(const CallOptions& call);
+  /// The same ranks and those that come to `root`.
+  Result<std::unique_ptr<State>> grow(uint32_t newcomers, const std::string& root,
+                                      const CallOptions& call) const;
+
+ private:
+  State(const Options& options, std::unique_ptr<engine::Waiter> waiter);
+  static Result<std::unique_ptr<State>> make(const Options& options, const bootstrap::Policy& policy,
+                                             const bootstrap::Meeting& meeting);
+  Result<void> start(std::unique_ptr<bootstrap::Job> job, bootstrap::Service& service);
+  Fabric& with_faults(Fabric& fabric);
+  engine::Tuning tuning() const;
+  Result<void> watch(bootstrap::Service& service);
+  TimePoint deadline_of(const CallOptions& call) const;
+
+  Options options_as(Rank rank, uint32_t world, const std::string& root) const;
+  Result<std::unique_ptr<State>> join_as(const Part& part, bootstrap::Meeting meeting) const;
+  Result<std::unique_ptr<State>> join_alone() const;
+  Result<std::unique_ptr<State>> join_planned(const bootstrap::Regrouping& plan, TimePoint deadline) const;
+  std::unique_ptr<State> succeed(std::unique_ptr<State> next);
+  Error because(Error error, const std::string& why) const;
+
+  bootstrap::Sharing* sharing() noexcept override { return &memory_; }
+  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override;
+  void failed(const Error& error) override;
+  bootstrap::Account account(const bootstrap::CallKey& key) override;
+  void summarised(const bootstrap::Summary& summary) override;
+
+  const pid_t process_;
+  Options options_;  // complete
+  Rank rank_;
+  milliseconds timeout_;
+  std::mutex shrinking_;
+  std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_;  // from which this one came, in a long line
+  std::vector<Rank> parents_;
+  std::string home_;
+  engine::Failure failure_;
+  std::shared_ptr<engine::Waiter> waiter_;
+  SharedMemory memory_;  // until join returns
+  std::unique_ptr<shm::ShmFabric> shm_;
+  tcp::TcpFabric tcp_;  // unused where there is shm_
+  std::unique_ptr<faulty::Injector> injector_;
+  std::unique_ptr<faulty::FaultyFabric> faulty_;  // around one of the two; mostly there is none
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Runner> runner_;
+  std::atomic<const engine::Engine*> running_{nullptr};  // for the service thread: all is made
+  std::shared_ptr<Operations> operations_;               // shared with every Work
+  std::shared_ptr<Attendant> attendant_;                 // shared with the service thread
+  bootstrap::StateDoor* state_door_ = nullptr;           // of the service, which the job holds
+  uint64_t told_as_ = 0;
+  std::shared_ptr<Postman> postman_;     // too; none without shm_
+  std::unique_ptr<bootstrap::Job> job_;  // last, so destroyed first: no Handler call outlives it
+};
+
+}  // namespace rondo

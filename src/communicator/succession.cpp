@@ -1,0 +1,121 @@
+// Communicators that come of another: parts, the successor of one that has failed, one with newcomers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "communicator/state.hpp"
+
+namespace rondo {
+namespace {
+
+constexpr int most_refusals = 3;
+
+}  // namespace
+
+// Those of this one, but for where and who.
+Options Communicator::State::options_as(Rank rank, uint32_t world, const std::string& root) const {
+  Options options = options_;
+  options.rank = rank;
+  options.world = world;
+  options.root = root;
+  options.fault.clear();  // it names ranks and operations of the job
+  return options;
+}
+
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_as(const Part& part,
+                                                                          bootstrap::Meeting meeting) const {
+  const Options options = options_as(part.rank, uint32_t(part.members.size()), meeting.root);
+  auto state = join(options, job_->policy(), meeting);
+  if (state) (*state)->parents_ = part.members;
+  return state;
+}
+
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_part(
+    const Part& part, bootstrap::Meeting meeting) const {
+  std::optional<Error> own;  // of this communicator, in its own ranks
+  meeting.failure = [this, &own] {
+    if (failure_.is_set()) own = failure_.get();
+    return own;
+  };
+  auto state = join_as(part, std::move(meeting));
+  if (!state && !own) return as_parent_sees(state.error(), part.members);
+  return state;
+}
+
+// As in a part, a failure of this communicator ends the wait.
+Result<std::unique_ptr<Communicator::State>> Communicator::State::grow(uint32_t newcomers,
+                                                                       const std::string& root,
+                                                                       const CallOptions& call) const {
+  Options options = options_as(rank_, world() + newcomers, root);
+  if (call.timeout) options.init_timeout = call.timeout;
+  bootstrap::Meeting open;
+  open.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
+  return join(options, job_->policy(), open);
+}
+
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_alone() const {
+  auto state = join_as({{0}, 0}, {});
+  if (state) (*state)->home_ = home_;
+  return state;
+}
+
+// What all that are left hold becomes the successor; what has not become it is kept as a door, which tells
+// those that took it for the successor.
+Result<std::unique_ptr<Communicator::State>> Communicator::State::shrink(const CallOptions& call) {
+  const std::lock_guard lock(shrinking_);
+  const TimePoint deadline = deadline_of(call);
+  if (world() == 1) return join_alone();
+  std::unique_ptr<State> next;
+  std::string last;  // why there is none
+  std::vector<Rank> members;
+  int refusals = 0;  // by the system, of a communicator of these members
+  while (true) {
+    auto step = job_->regroup(next ? next->job_->epoch() : 0, deadline);
+    if (step && step->gone_on) return succeed(std::move(next));
+    if (next) formers_.push_back(next->job_->keep_door());
+    next.reset();
+    if (!step) return because(step.error(), last);
+    auto joined = join_planned(*step, deadline);
+    if (joined) {
+      next = std::move(*joined);
+    } else {
+      last = "; the last attempt to join ended with: " + joined.error().message;
+      // A death may look so; then the members differ the next time.
+      if (joined.error().code != ErrorCode::system) continue;
+      refusals = step->members == members ? refusals + 1 : 1;
+      members = step->members;
+      if (refusals < most_refusals) continue;
+      (void)job_->regroup(0, Clock::now());  // the others need not wait
+      return joined.error();
+    }
+  }
+}
+
+// This communicator has failed already: what ends the join is that the plan is off, or the deadline.
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_planned(
+    const bootstrap::Regrouping& plan, TimePoint deadline) const {
+  const auto own = std::find(plan.members.begin(), plan.members.end(), rank_);
+  const Part part{plan.members, Rank(own - plan.members.begin())};
+  bootstrap::Meeting meeting = plan.meeting;
+  meeting.failure = [off = plan.meeting.failure, deadline]() -> std::optional<Error> {
+    if (Clock::now() >= deadline) return Error{ErrorCode::timeout, "the deadline of shrink has passed"};
+    return off();
+  };
+  return join_as(part, std::move(meeting));
+}
+
+std::unique_ptr<Communicator::State> Communicator::State::succeed(std::unique_ptr<State> next) {
+  for (const auto& former : formers_) former->succeeded_by(next->job_->epoch());
+  next->formers_ = std::move(formers_);
+  next->formers_.push_back(job_->keep_door());
+  formers_.clear();
+  next->home_ = home_;
+  return next;
+}
+
+Error Communicator::State::because(Error error, const std::string& why) const {
+  error.message = fmt::format("rank {} of {}, shrink: {}{}", rank_, world(), error.message, why);
+  return error;
+}
+
+}  // namespace rondo

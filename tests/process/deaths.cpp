@@ -1,0 +1,215 @@
+// Ranks that die, stop, come late or never: what every other rank is told, and when.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <map>
+#include <memory>
+
+#include "../sanitized.hpp"
+#include "../skip.hpp"
+#include "workers.hpp"
+
+using namespace rondo::test;
+
+namespace {
+
+constexpr double slack = 0.5;
+
+// Of every survivor: what it was told of the victim, how soon after `since`, and that it ended in order.
+void check_told(const std::vector<Ended>& ended, uint32_t victim, double since, double within) {
+  for (uint32_t rank = 0; rank < ended.size(); rank++) {
+    if (rank == victim) continue;
+    CAPTURE(rank);
+    CAPTURE(ended[rank].out);
+    CAPTURE(ended[rank].err);
+    CHECK(ended[rank].code == 3);
+    const auto told = report(ended[rank], "error");
+    REQUIRE(told);
+    CHECK(told->code == "peer_lost");
+    CHECK(told->peer == int(victim));
+    CHECK(has(told->text, fmt::format("rank {} (pid ", victim)));
+    CHECK(has(told->text, "all_reduce"));
+    CHECK(told->at - since < within);
+    CHECK(number_after(ended[rank], "destroyed") >= 0);
+    CHECK(number_after(ended[rank], "destroyed") < 1);
+  }
+}
+
+#define CAPTURE_SITUATION(situation) \
+  CAPTURE((situation).transport);    \
+  CAPTURE((situation).world);        \
+  CAPTURE((situation).victim)
+
+Workers::Job job_of(const Situation& at, const std::string& mode, size_t count) {
+  return {at.world, at.transport, {mode, std::to_string(at.victim), std::to_string(count)}};
+}
+
+}  // namespace
+
+TEST_CASE("deaths: SIGKILL is told to every other rank by name, whose calls and ends are quick after that") {
+  auto all = situations();
+  all.push_back({"tcp", 4, 0});
+  all.push_back({"shm", 4, 0});
+  for (const Situation& at : all) {
+    CAPTURE_SITUATION(at);
+    Workers workers(job_of(at, "loop", 100'000));
+    REQUIRE(workers.all_say("runs"));
+    const double since = seconds_now();
+    ::kill(workers[at.victim].pid(), SIGKILL);
+    const auto ended = workers.wait();
+    CHECK(ended[at.victim].code == 128 + SIGKILL);
+    check_told(ended, at.victim, since, 2);
+  }
+}
+
+TEST_CASE("deaths: exit in the middle of an all-reduce of 64 MiB") {
+  for (const Situation& at : situations()) {
+    CAPTURE_SITUATION(at);
+    auto job = job_of(at, "exit", 16 << 20);
+    // So that it is in the middle.
+    job.environment = {fmt::format("RONDO_FAULT=stall@rank={},operation=2,after=4000000", at.victim)};
+    Workers workers(job);
+    const auto ended = workers.wait(-1, 60);
+    CHECK(ended[at.victim].code == 7);
+    CHECK(has(ended[at.victim].err, "fault injected: stall in operation 2"));
+    check_told(ended, at.victim, number_after(ended[at.victim], "leaves"), 2);
+  }
+}
+
+namespace {
+
+void check_late(const Ended& ended, uint32_t victim) {
+  CAPTURE(ended.out);
+  CHECK(ended.code == 3);
+  const auto told = report(ended, "error");
+  REQUIRE(told);
+  CHECK(told->code == "timeout");
+  CHECK(told->peer == int(victim));
+  // Rank 0 is the one that would know.
+  CHECK(has(told->text, victim == 0 ? "rank 0, which asks the others what they do, has not answered"
+                                    : fmt::format("rank {} has not ", victim)));
+  CHECK(has(told->text, "operation #5 (all_reduce of 1000 f32, sum)"));
+  CHECK(told->took > 3 - slack);
+  CHECK(told->took < 3 + slack);
+  CHECK(number_after(ended, "destroyed") < 1);
+}
+
+}  // namespace
+
+TEST_CASE("deaths: a stopped rank is named when the deadline has passed, and learns of it when it goes on") {
+  const auto all = situations();
+  // Those of one size at once: they only wait.
+  for (size_t i = 0; i < 3; i++) {
+    std::map<size_t, std::unique_ptr<Workers>> running;
+    for (const size_t at : {i, i + 3}) {
+      auto job = job_of(all[at], "stop", 1000);
+      job.environment = {"RONDO_TIMEOUT=3"};
+      running[at] = std::make_unique<Workers>(job);
+    }
+    for (const auto& entry : running) {
+      const size_t at = entry.first;
+      Workers& workers = *entry.second;
+      const uint32_t victim = all[at].victim;
+      CAPTURE_SITUATION(all[at]);
+      const auto ended = workers.wait(int(victim));
+      for (uint32_t rank = 0; rank < ended.size(); rank++) {
+        CAPTURE(rank);
+        if (rank != victim) check_late(ended[rank], victim);
+      }
+      const double since = seconds_now();
+      ::kill(workers[victim].pid(), SIGCONT);
+      const auto late = workers[victim].wait();
+      CAPTURE(late.out);
+      CHECK(late.code == 3);
+      const auto told = report(late, "error");
+      REQUIRE(told);
+      CHECK(told->at - since < 2);
+    }
+  }
+}
+
+TEST_CASE("deaths: a rank that comes late is waited for") {
+  for (const uint32_t victim : {0u, 3u})
+    for (const std::string transport : {"tcp", "shm"}) {
+      CAPTURE(transport);
+      CAPTURE(victim);
+      Workers workers(job_of({transport, 4, victim}, "late", 1000));
+      const auto ended = workers.wait();
+      for (uint32_t rank = 0; rank < 4; rank++) {
+        CAPTURE(ended[rank].out);
+        CHECK(ended[rank].code == 0);
+        CHECK(has(ended[rank].out, "fine 4"));
+        const double joined = number_after(ended[rank], "joined");
+        CHECK(joined < 2.2 + slack);
+        if (rank != victim) CHECK(joined > 2 - slack);
+      }
+    }
+}
+
+TEST_CASE("deaths: without rank 0, or another, nobody joins, and all that wait say so at the init timeout") {
+  std::vector<std::unique_ptr<Workers>> all;
+  std::vector<Situation> where;
+  for (const Situation& at : situations())
+    for (const uint32_t absent : {0u, at.world - 1}) where.push_back({at.transport, at.world, absent});
+  for (const Situation& at : where) {
+    auto job = job_of(at, "absent", 1);
+    job.environment = {"RONDO_INIT_TIMEOUT=2"};
+    all.push_back(std::make_unique<Workers>(job));
+  }
+  for (size_t i = 0; i < all.size(); i++) {
+    CAPTURE_SITUATION(where[i]);
+    const auto ended = all[i]->wait(int(where[i].victim));
+    for (uint32_t rank = 0; rank < ended.size(); rank++) {
+      if (rank == where[i].victim) continue;
+      CAPTURE(ended[rank].out);
+      CHECK(ended[rank].code == 5);
+      const auto told = report(ended[rank], "join");
+      REQUIRE(told);
+      CHECK(told->code == "timeout");
+      CHECK(told->peer == int(where[i].victim));
+      CHECK(has(told->text, fmt::format("rank {} ", where[i].victim)));
+      CHECK(told->took > 2 - slack);
+      CHECK(told->took < 2 + slack + 0.4);
+    }
+  }
+}
+
+TEST_CASE("deaths: what keeps one rank from joining is told to all at once") {
+  for (const Situation& at : situations()) {
+    CAPTURE_SITUATION(at);
+    const uint32_t victim = at.world - 1;
+    auto job = job_of(at, "loop", 1);
+    job.own.resize(at.world);
+    job.own[victim] = {"RONDO_INTERFACE=nothing-of-this-name"};
+    Workers workers(job);
+    const auto ended = workers.wait();
+    for (uint32_t rank = 0; rank < at.world; rank++) {
+      CAPTURE(rank);
+      CAPTURE(ended[rank].out);
+      CHECK(ended[rank].code == 5);
+      const auto told = report(ended[rank], "join");
+      REQUIRE(told);
+      CHECK(told->code == "invalid_argument");
+      if (rank != victim) CHECK(told->peer == int(victim));
+      if (rank != victim) CHECK(has(told->text, fmt::format("rank {} could not join: ", victim)));
+      CHECK(has(told->text, "nothing-of-this-name"));
+      CHECK(told->took < 2);
+    }
+  }
+}
+
+TEST_CASE("deaths: 64 descriptors are enough for 32 ranks, also to learn of a death") {
+  if (sanitized) SKIP_TEST("so many sanitized processes are too slow");
+  for (const std::string transport : {"tcp", "shm"}) {
+    CAPTURE(transport);
+    auto job = job_of({transport, 32, 17}, "loop", 100);
+    job.limits = "ulimit -n 64";
+    job.environment = {"RONDO_ALGORITHM=ring"};
+    Workers workers(job);
+    REQUIRE(workers.all_say("runs", 20));
+    const double since = seconds_now();
+    ::kill(workers[17].pid(), SIGKILL);
+    check_told(workers.wait(-1, 30), 17, since, 2);
+  }
+}

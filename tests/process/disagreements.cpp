@@ -1,0 +1,129 @@
+// Ranks that call different things, give up, or fork: what every rank is told, and when.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "workers.hpp"
+
+using namespace rondo::test;
+
+namespace {
+
+// The field in which one rank differs, and what it and the others say.
+struct Field {
+  const char *name, *odd, *others;
+};
+constexpr Field fields[] = {{"operation", "broadcast", "all_reduce"},
+                            {"type", "i32", "f32"},
+                            {"reduction", "max", "sum"},
+                            {"count", "999", "1000"},
+                            {"root", "1", "0"},
+                            {"order", "broadcast", "all_reduce"}};
+
+void check_field(const Field& field, const Ended& ended, uint32_t rank, const Situation& at) {
+  CAPTURE(std::string(field.name));
+  CAPTURE(rank);
+  CAPTURE(ended.out);
+  const auto told = report(ended, field.name);
+  REQUIRE(told);
+  CHECK(told->code == "mismatch");
+  CHECK(told->took < 1);
+  // What is said beyond the call of this rank itself.
+  const std::string said = told->text.substr(std::min(told->text.find("): "), told->text.size()));
+  CHECK(has(said, field.odd));
+  CHECK(has(said, field.others));
+  if (field.name == std::string("root")) CHECK(has(said, "root"));
+  CHECK(has(said, fmt::format("rank {}", at.victim)));
+  if (at.world > 2 && rank != at.victim) CHECK(told->peer == int(at.victim));
+  if (at.world == 2) CHECK(has(said, fmt::format("rank {}", 1 - at.victim)));
+}
+
+}  // namespace
+
+TEST_CASE("disagreements: every field that differs is told to all ranks, with the odd rank and both values") {
+  for (const Situation& at : situations()) {
+    CAPTURE(at.transport);
+    CAPTURE(at.world);
+    CAPTURE(at.victim);
+    Workers workers({at.world, at.transport, {"mismatch", std::to_string(at.victim)}, {"RONDO_TIMEOUT=5"}});
+    const auto ended = workers.wait(-1, 60);
+    for (uint32_t rank = 0; rank < at.world; rank++) {
+      CHECK(ended[rank].code == 3);
+      for (const Field& field : fields) check_field(field, ended[rank], rank, at);
+    }
+  }
+}
+
+TEST_CASE(
+    "disagreements: abort by another thread ends every rank's call at once, and the next of who has none") {
+  for (const Situation& at : situations()) {
+    CAPTURE(at.transport);
+    CAPTURE(at.world);
+    // The last rank sleeps until then.
+    Workers workers({at.world, at.transport, {"abort", std::to_string(at.victim), "1000"}});
+    const auto ended = workers.wait();
+    const double since = number_after(ended[at.victim], "aborts");
+    for (uint32_t rank = 0; rank < at.world; rank++) {
+      CAPTURE(rank);
+      CAPTURE(ended[rank].out);
+      CHECK(ended[rank].code == 3);
+      const auto told = report(ended[rank], "error");
+      REQUIRE(told);
+      CHECK(told->code == "aborted");
+      CHECK(has(told->text, fmt::format("rank {} aborted the communicator", at.victim)));
+      if (rank != at.victim) CHECK(told->peer == int(at.victim));
+      CHECK(told->at - since < 1);
+      CHECK(number_after(ended[rank], "destroyed") < 1);
+    }
+  }
+}
+
+TEST_CASE("disagreements: a child of fork that lives on does not hide its parent's death") {
+  for (const std::string transport : {"tcp", "shm"})
+    for (const uint32_t victim : {0u, 1u, 3u}) {
+      CAPTURE(transport);
+      CAPTURE(victim);
+      Workers workers({4, transport, {"fork", std::to_string(victim), "1000"}});
+      REQUIRE(workers.all_say("runs"));
+      REQUIRE(workers[victim].wait_for_output("child "));
+      const double since = seconds_now();
+      ::kill(workers[victim].pid(), SIGKILL);
+      const auto ended = workers.wait();
+      CHECK(workers[victim].alive().size() == 1);
+      for (uint32_t rank = 0; rank < 4; rank++) {
+        if (rank == victim) continue;
+        CAPTURE(rank);
+        CAPTURE(ended[rank].out);
+        const auto told = report(ended[rank], "error");
+        REQUIRE(told);
+        CHECK(told->code == "peer_lost");
+        CHECK(told->peer == int(victim));
+        CHECK(has(told->text, fmt::format("rank {} (pid ", victim)));
+        CHECK(told->at - since < 2);
+      }
+    }
+}
+
+TEST_CASE("disagreements: a program that a rank runs inherits nothing of the job") {
+  for (const std::string transport : {"tcp", "shm"}) {
+    Workers workers({3, transport, {"exec"}});
+    for (const Ended& ended : workers.wait()) {
+      CAPTURE(ended.out);
+      CHECK(ended.code == 0);
+      CHECK(has(ended.out, "fine 3"));
+      CHECK(has(ended.out, "-> pipe:"));
+      for (const char* kind : {"socket:", "memfd:", "anon_inode:"}) CHECK(!has(ended.out, kind));
+    }
+  }
+}
+
+TEST_CASE("disagreements: a child of fork that ends in order does no harm to the job") {
+  for (const std::string transport : {"tcp", "shm"}) {
+    Workers workers({3, transport, {"child"}});
+    for (const Ended& ended : workers.wait()) {
+      CAPTURE(ended.out);
+      CHECK(ended.code == 0);
+      CHECK(has(ended.out, "fine 3"));
+    }
+  }
+}

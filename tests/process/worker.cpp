@@ -1,0 +1,246 @@
+// A rank for the tests of failures: joins the job of its environment through the public face, and says when
+// and how its operations end:
+//   LABEL AT TOOK CODE PEER MESSAGE      AT on the monotonic clock, TOOK both in seconds; PEER -1: none
+// It ends with 3 after an error, with 0 when all went well.
+//   worker loop VICTIM COUNT     all-reduces until one fails, then what comes after it
+//   worker exit VICTIM COUNT     the same; VICTIM exits in the middle of its second one
+//   worker stop VICTIM COUNT     the same; VICTIM stops (SIGSTOP) before its fifth
+//   worker fork VICTIM COUNT     the same; VICTIM has made a child that stays
+//   worker late VICTIM COUNT     one all-reduce; VICTIM joins two seconds late
+//   worker absent VICTIM         VICTIM never joins
+//   worker abort VICTIM COUNT    a thread of VICTIM aborts; the last rank does not call
+//   worker exec                  runs ls on its descriptors, and goes on
+//   worker child                 has a child that returns from main, and goes on
+//   worker mismatch VICTIM       VICTIM's call differs in each way, each on a communicator of its own
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rondo/rondo.hpp"
+
+using namespace rondo;
+using std::chrono::milliseconds;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void say(const char* label, double began, const Error& error) {
+  std::printf("%s %.4f %.4f %s %d %s\n", label, now(), now() - began,
+              std::string(name_of(error.code)).c_str(), int(error.peer.value_or(-1)), error.message.c_str());
+}
+
+struct Part {
+  std::string mode;
+  Rank victim = 0;
+  size_t count = 1;
+};
+
+void make_child_that_stays() {
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  std::printf("child %d\n", int(child));
+}
+
+// What the victim does before its n-th operation. `busy` is set while it is in one.
+void misbehave(const Part& part, int n, const std::atomic<int>& busy) {
+  if (part.mode == "stop" && n == 5) ::raise(SIGSTOP);
+  if (part.mode == "fork" && n == 3) make_child_that_stays();
+  if (part.mode == "exit" && n == 2)
+    std::thread([&busy] {
+      while (busy != 2) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(200));
+      std::printf("leaves %.4f\n", now());
+      ::_exit(7);
+    }).detach();
+}
+
+// After an error every call says so at once, no signal comes of it, and the end is quick.
+int after(Communicator& comm, std::vector<float>& data) {
+  for (int i = 0; i < 100; i++) {
+    const double began = now();
+    const auto done = comm.all_reduce(std::span(data));
+    if (done || now() - began > 0.5) return std::printf("a later call went on\n"), 8;
+  }
+  const double began = now();
+  { const Communicator last = std::move(comm); }
+  std::printf("destroyed %.4f\n", now() - began);
+  return 3;
+}
+
+int loop(Communicator comm, const Part& part) {
+  std::vector<float> data(part.count, 1.f);
+  std::atomic<int> busy{0};
+  for (int n = 1;; n++) {
+    if (comm.rank() == part.victim) misbehave(part, n, busy);
+    busy = n;
+    const double began = now();
+    const auto done = comm.all_reduce(std::span(data));
+    if (!done) {
+      say("error", began, done.error());
+      return after(comm, data);
+    }
+    if (n == 5) std::printf("runs\n");
+  }
+}
+
+int finish_one(Communicator comm, const Part& part) {
+  std::vector<float> data(part.count, 1.f);
+  const double began = now();
+  for (int i = 0; i < 20; i++) {
+    std::fill(data.begin(), data.end(), 1.f);
+    if (const auto done = comm.all_reduce(std::span(data)); !done)
+      return say("error", began, done.error()), 3;
+  }
+  return std::printf("fine %g\n", double(data.back())), 0;
+}
+
+int abort_others(Communicator comm, const Part& part) {
+  std::vector<float> data(part.count, 1.f);
+  if (!comm.barrier()) return 6;
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    if (comm.rank() != part.victim) return;
+    std::printf("aborts %.4f\n", now());
+    comm.abort();
+  });
+  if (comm.rank() + 1 == comm.world()) std::this_thread::sleep_for(milliseconds(500));
+  const double began = now();
+  const auto done = comm.all_reduce(std::span(data));
+  other.join();
+  if (done) return std::printf("the call went on\n"), 8;
+  say("error", began, done.error());
+  return after(comm, data);
+}
+
+int list_descriptors(Communicator comm, const Part& part) {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execlp("ls", "ls", "-l", "/proc/self/fd", nullptr);
+    ::_exit(126);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (status != 0) return 9;
+  return finish_one(std::move(comm), part);
+}
+
+// The child destroys what it has inherited, as a program does that forks without thinking of its communicator.
+int return_from_child(Communicator comm, const Part& part) {
+  if (!comm.barrier()) return 6;
+  const pid_t child = ::fork();
+  if (child == 0) return 0;
+  int status = 0;
+  const double began = now();
+  ::waitpid(child, &status, 0);
+  if (status != 0 || now() - began > 1) return std::printf("the child ended with %d\n", status), 9;
+  return finish_one(std::move(comm), part);
+}
+
+// ---- Calls that differ.
+
+constexpr size_t elements = 1000;
+
+struct Difference {
+  const char* field;
+  std::function<Result<void>(Communicator&, bool odd, std::vector<float>&)> call;
+};
+
+Result<void> reduce_in_place(Communicator& comm, std::vector<float>& data, Reduction reduction) {
+  return comm.all_reduce(std::span(data), reduction);
+}
+
+const std::vector<Difference>& differences() {
+  using Data = std::vector<float>;
+  static const std::vector<Difference> all{
+      {"operation",
+       [](Communicator& comm, bool odd, Data& data) {
+         return odd ? comm.broadcast(std::span(data).first(elements), 0)
+                    : comm.all_reduce(std::span(data).first(elements));
+       }},
+      {"type",
+       [](Communicator& comm, bool odd, Data& data) {
+         auto* integers = reinterpret_cast<int32_t*>(data.data());
+         return odd ? comm.all_reduce(std::span(integers, elements))
+                    : comm.all_reduce(std::span(data).first(elements));
+       }},
+      {"reduction",
+       [](Communicator& comm, bool odd, Data& data) {
+         return reduce_in_place(comm, data, odd ? Reduction::max : Reduction::sum);
+       }},
+      {"count",
+       [](Communicator& comm, bool odd, Data& data) {
+         return comm.all_reduce(std::span(data).first(odd ? elements - 1 : elements));
+       }},
+      {"root", [](Communicator& comm, bool odd,
+                  Data& data) { return comm.broadcast(std::span(data).first(elements), odd ? 1 : 0); }},
+      {"order",
+       [](Communicator& comm, bool odd, Data& data) {
+         const auto one = [&] { return comm.broadcast(std::span(data).first(elements), 0); };
+         const auto two = [&] { return comm.all_reduce(std::span(data).first(elements)); };
+         if (auto done = odd ? one() : two(); !done) return done;
+         return odd ? two() : one();
+       }},
+  };
+  return all;
+}
+
+int differ(const Part& part) {
+  for (const Difference& difference : differences()) {
+    Options options;
+    options.root = std::string(std::getenv("RONDO_ROOT")) + "-" + difference.field;
+    auto comm = Communicator::from_environment(options);
+    if (!comm) return say("join", now(), comm.error()), 5;
+    std::vector<float> data(elements, 1.f);
+    auto done = comm->barrier();
+    const double began = now();
+    // Another rank may have gone on, and failed, before this one has left the barrier.
+    if (done) done = difference.call(*comm, comm->rank() == part.victim, data);
+    if (done) done = comm->barrier();  // a call that had ended errs at the next
+    if (done) return std::printf("%s went on\n", difference.field), 8;
+    say(difference.field, began, done.error());
+    // Nobody leaves before the others have been told.
+    std::this_thread::sleep_for(milliseconds(300));
+  }
+  return 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::setvbuf(stdout, nullptr, _IOLBF, 0);
+  ::signal(SIGPIPE, SIG_DFL);
+  const auto number = [&](int i) { return argc > i ? size_t(std::atoll(argv[i])) : 0; };
+  const Part part{argc > 1 ? argv[1] : "loop", Rank(number(2)), std::max<size_t>(1, number(3))};
+  const char* const rank = std::getenv("RONDO_RANK");
+  const bool is_victim = rank != nullptr && Rank(std::atoi(rank)) == part.victim;
+  if (part.mode == "mismatch") return differ(part);
+  if (part.mode == "absent" && is_victim) return ::pause();
+  if (part.mode == "late" && is_victim) std::this_thread::sleep_for(milliseconds(2000));
+  const double began = now();
+  auto comm = Communicator::from_environment();
+  if (!comm) return say("join", began, comm.error()), 5;
+  std::printf("joined %.4f\n", now() - began);
+  if (part.mode == "late") return finish_one(std::move(*comm), part);
+  if (part.mode == "slow") {
+    if (is_victim) std::this_thread::sleep_for(milliseconds(2500));
+    return finish_one(std::move(*comm), part);
+  }
+  if (part.mode == "abort") return abort_others(std::move(*comm), part);
+  if (part.mode == "exec") return list_descriptors(std::move(*comm), part);
+  if (part.mode == "child") return return_from_child(std::move(*comm), part);
+  return loop(std::move(*comm), part);
+}
