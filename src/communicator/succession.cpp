@@ -43,14 +43,26 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_part(
 }
 
 // As in a part, a failure of this communicator ends the wait.
-Result<std::unique_ptr<Communicator::State>> Communicator::State::grow(uint32_t newcomers,
-                                                                       const std::string& root,
-                                                                       const CallOptions& call) const {
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_grown(uint32_t newcomers,
+                                                                             const std::string& root,
+                                                                             milliseconds patience) const {
   Options options = options_as(rank_, world() + newcomers, root);
-  if (call.timeout) options.init_timeout = call.timeout;
+  options.init_timeout = patience;
   bootstrap::Meeting open;
   open.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
-  return join(options, job_->policy(), open);
+  auto state = join(options, job_->policy(), open);
+  if (state) (*state)->options_.init_timeout = options_.init_timeout;
+  return state;
+}
+
+std::unique_ptr<Communicator::State> Communicator::State::confirm(std::unique_ptr<State> next) {
+  const std::lock_guard lock(shrinking_);
+  return succeed(std::move(next));
+}
+
+void Communicator::State::doubt(std::unique_ptr<State> next) {
+  const std::lock_guard lock(shrinking_);
+  doubtful_ = std::move(next);
 }
 
 Result<std::unique_ptr<Communicator::State>> Communicator::State::join_alone() const {
@@ -65,7 +77,7 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::shrink(const C
   const std::lock_guard lock(shrinking_);
   const TimePoint deadline = deadline_of(call);
   if (world() == 1) return join_alone();
-  std::unique_ptr<State> next;
+  std::unique_ptr<State> next = std::move(doubtful_);
   std::string last;  // why there is none
   std::vector<Rank> members;
   int refusals = 0;  // by the system, of a communicator of these members
@@ -105,11 +117,11 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_planned(
 }
 
 std::unique_ptr<Communicator::State> Communicator::State::succeed(std::unique_ptr<State> next) {
+  formers_.push_back(job_->keep_door());
   for (const auto& former : formers_) former->succeeded_by(next->job_->epoch());
   next->formers_ = std::move(formers_);
-  next->formers_.push_back(job_->keep_door());
   formers_.clear();
-  next->home_ = home_;
+  if (next->home_.empty()) next->home_ = home_;
   return next;
 }
 

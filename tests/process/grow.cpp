@@ -12,13 +12,24 @@ using namespace rondo::test;
 
 namespace {
 
+using Words = std::vector<std::string>;
+
 // Four processes, of which the last is a stranger to the job of the others.
-Ended grow(const std::string& members, const std::string& newcomer,
-           const std::vector<std::string>& environment = {}) {
+Ended grow(const std::string& members, const std::string& newcomer, const Words& environment = {},
+           bool elastic = false) {
   const std::string script = "if test $RANK = 3; then " + newcomer +
                              "; else export WORLD_SIZE=3; exec " GROWER_EXE " " + members + "; fi";
-  return run({RONDO_EXE, "run", "-n", "4", "--timeout", "20", "--", "/bin/sh", "-c", script}, environment,
-             30);
+  Words command{RONDO_EXE, "run", "-n", "4", "--timeout", "40", "--", "/bin/sh", "-c", script};
+  if (elastic) command.insert(command.begin() + 2, "--elastic");
+  return run(command, environment, 50);
+}
+
+// With a fault; all go on as long as they can.
+Ended survive(int patience_s, const std::string& fault, const char* transport) {
+  const std::string root = "unix:@rondo-test-grow-" + std::to_string(::getpid());
+  return grow("survive 1 " + std::to_string(patience_s) + " " + root,
+              "RONDO_ROOT=" + root + " exec " GROWER_EXE " come survive",
+              {"RONDO_FAULT=" + fault, std::string("RONDO_TRANSPORT=") + transport}, true);
 }
 
 size_t lines_with(const Ended& ended, const std::string& text) {
@@ -61,6 +72,30 @@ TEST_CASE("grow: after a shrink, in place of rank 0, where the job has met") {
   CHECK(lines_with(ended, "of 2: right") == 2);
   CHECK(lines_with(ended, "of 3: right") == 3);
   CHECK(lines_with(ended, "[3] new: rank 2 of 3: right") == 1);
+}
+
+// Operation 2 of the old communicator is the one in which the ranks tell each other that they have joined.
+TEST_CASE("grow: a rank is killed when all have met: nobody goes on with the newcomer, which is told so") {
+  for (const char* transport : {"tcp", "shm"}) {
+    CAPTURE(transport);
+    const auto ended = survive(15, "kill@rank=1,operation=2", transport);
+    INFO(ended.out << ended.err);
+    CHECK(ended.code == 0);
+    CHECK(lines_with(ended, "of 2: right") == 2);
+    CHECK(lines_with(ended, "right") == 2);
+    CHECK(lines_with(ended, "[3] cannot shrink: rank 3 of 4, shrink: ") == 1);
+    CHECK(lines_with(ended, "has gone on in a new communicator without this rank, 3") == 1);
+  }
+}
+
+TEST_CASE("grow: one that misses the news that all have met is told by those that have gone on") {
+  const auto ended = survive(2, "drop@rank=1,operation=2,peer=2", "tcp");
+  INFO(ended.out << ended.err);
+  CHECK(ended.code == 0);
+  CHECK(lines_with(ended, "timeout: rank 2 of 3, operation #2 (all_reduce") == 1);
+  CHECK(lines_with(ended, "rest: rank 2 of 3: wrong") == 1);
+  CHECK(lines_with(ended, "of 4: right") == 4);
+  CHECK(lines_with(ended, "right") == 4);
 }
 
 TEST_CASE("grow: a newcomer that never comes is named at the deadline, and the old communicator goes on") {

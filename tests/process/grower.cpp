@@ -2,7 +2,8 @@
 // adds up, exactly.
 //   grower grow COUNT SECONDS [ROOT]   a rank of the old job; writes the file READY when it has joined
 //   grower lose COUNT SECONDS [ROOT]   the same, after rank 0 has been killed and the others have shrunk
-//   grower come                        a newcomer
+//   grower survive COUNT SECONDS ROOT  the same, but whenever a sum fails it shrinks
+//   grower come [survive]              a newcomer
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -39,12 +40,24 @@ int work_with(Communicator& comm, const char* which) {
   return right ? 0 : 1;
 }
 
+// As often as it takes, up to the number of ranks.
+int survive(Communicator comm) {
+  for (uint32_t tries = comm.world(); tries > 0; tries--) {
+    if (work_with(comm, "rest") == 0) return 0;
+    auto rest = comm.shrink();
+    if (!rest) return fmt::print("cannot shrink: {}\n", rest.error().message), 6;
+    comm = std::move(*rest);
+  }
+  return 7;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
   auto joined = Communicator::from_environment();
   if (!joined) return fmt::print("cannot join: {}\n", joined.error().message), 4;
+  if (argc == 3) return survive(std::move(*joined));
   if (argc < 4) return work_with(*joined, "new");
   if (const char* path = std::getenv("READY"); path && joined->rank() == 0) std::ofstream(path) << "ready\n";
   if (std::string(argv[1]) == "lose") {
@@ -60,6 +73,7 @@ int main(int argc, char** argv) {
   auto grown = joined->grow(uint32_t(std::atoi(argv[2])), argc > 4 ? argv[4] : "", call);
   const Seconds took = std::chrono::steady_clock::now() - start;
   if (!grown) fmt::print("{:.2f} {}: {}\n", took.count(), name_of(grown.error().code), grown.error().message);
+  if (std::string(argv[1]) == "survive") return survive(std::move(grown ? *grown : *joined));
   const int with_old = work_with(*joined, "old");
   return grown ? work_with(*grown, "new") + with_old : with_old;
 }
