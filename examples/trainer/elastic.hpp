@@ -19,7 +19,14 @@
 //     at k - 1 or k, and the same remedy is right once more.
 //
 // At the start of each life, digests of the state are compared, so that a flaw in this argument would be seen.
+//
+// Newcomers are taken in between two steps, when all stand at the same one, and are given a state in the same way, as those
+// that have none yet. A rank that has not been given any, or has never compared its own with the others', does not survive
+// a loss: alone, it would begin another training.
 #pragma once
+#include <cstdint>
+#include <string>
+
 #include "report.hpp"
 #include "rondo/communicator.hpp"
 #include "state.hpp"
@@ -29,7 +36,12 @@ namespace trainer {
 /// Whether the ranks that are left may go on after an error of a collective operation.
 bool survivable(const rondo::Error& error);
 
-/// Collective. Brings all ranks to where the furthest is, and notes in the report the step that a rank had missed.
+/// Collective. Brings all ranks to where the furthest is of those that have begun, with what that one's report has noted.
 rondo::Result<void> catch_up(rondo::Communicator& communicator, State& state, Report& report);
+
+/// Collective. How many newcomers to take in, or 0: the number in the file at `path` of rank 0, which is then removed.
+rondo::Result<uint32_t> wanted_newcomers(rondo::Communicator& communicator, const std::string& path);
+/// Collective. Whether they are in the communicator now; otherwise it is what it was, and rank 0 says why.
+bool take_in(rondo::Communicator& communicator, uint32_t newcomers);
 
 }  // namespace trainer

@@ -41,7 +41,8 @@ void declare(CLI::App& app, TrainOptions& options) {
       ->capture_default_str();
   add_transport(app, options.transport);
   app.add_flag("--elastic", options.elastic,
-               "when ranks are lost, the others redo the step and go on (start with rondo run --elastic)");
+               "when ranks are lost, the others redo the step and go on (start with rondo run --elastic); "
+               "takes newcomers in");
   app.add_option("--record", options.record,
                  "a file to which every rank adds which sequences it works through, a line per step");
   declare_training(app, options);

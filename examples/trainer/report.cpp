@@ -30,6 +30,11 @@ rondo::Result<void> Report::take_over() {
   return {};
 }
 
+rondo::Result<void> Report::replace_notes(std::vector<Note> notes) {
+  notes_ = std::move(notes);
+  return writes() ? take_over() : rondo::Result<void>();
+}
+
 rondo::Result<void> Report::step(const StepLine& line) {
   notes_.push_back(line);
   if (!writes()) return {};
@@ -44,10 +49,11 @@ rondo::Result<void> Report::step(const StepLine& line) {
   return log_->write(json_of(line));
 }
 
-rondo::Result<void> Report::shrunk(const ShrunkLine& line) {
+rondo::Result<void> Report::changed(const ChangeLine& line) {
   notes_.push_back(line);
   if (!writes()) return {};
-  fmt::print("ranks were lost; {} go on with step {}\n", line.ranks, line.step);
+  fmt::print("ranks {}; {} go on with step {}\n", line.change == Change::shrunk ? "were lost" : "have joined",
+             line.ranks, line.step);
   std::fflush(stdout);
   return log_->write(json_of(line));
 }

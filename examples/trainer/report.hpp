@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "rondo/result.hpp"
 
 namespace trainer {
+
+/// What the log says so far. Ranks hand it to each other as bytes.
+using Note = std::variant<StepLine, ChangeLine>;
+static_assert(std::is_trivially_copyable_v<Note>);
 
 class Report {
  public:
@@ -23,10 +28,13 @@ class Report {
   /// is replaced as a whole: that rank may have been ahead, or have stopped in the middle of a line.
   rondo::Result<void> take_over();
   bool writes() const { return log_.has_value(); }
+  const std::vector<Note>& notes() const { return notes_; }
+  /// Those of another rank, which has seen more; a log is written anew.
+  rondo::Result<void> replace_notes(std::vector<Note> notes);
 
   /// Logs the step; prints a line at most once a second, and for the first and last step.
   rondo::Result<void> step(const StepLine& line);
-  rondo::Result<void> shrunk(const ShrunkLine& line);
+  rondo::Result<void> changed(const ChangeLine& line);
   rondo::Result<void> final(const FinalLine& line);
   rondo::Result<void> sample(const std::string& text);
   /// Draws the losses so far.
@@ -38,7 +46,7 @@ class Report {
   std::string folder_;
   uint64_t steps_;
   std::optional<JsonLines> log_;
-  std::vector<std::variant<StepLine, ShrunkLine>> notes_;
+  std::vector<Note> notes_;
   std::optional<double> held_out_loss_;
   std::chrono::steady_clock::time_point printed_{};
 };

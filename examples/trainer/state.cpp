@@ -1,7 +1,6 @@
 #include "state.hpp"
 
 #include <algorithm>
-#include <span>
 
 #include "digest.hpp"
 
@@ -15,21 +14,18 @@ std::string digest_of(std::span<const float> values) {
 
 }  // namespace
 
-State::Packed State::pack() const {
-  Packed packed;
+std::vector<float> State::pack() const {
+  std::vector<float> packed;
   for (const auto part : {parameters.span(), adamw.m(), adamw.v()})
-    packed.values.insert(packed.values.end(), part.begin(), part.end());
-  packed.line = {double(last.step), last.loss, last.tokens_per_s, last.communication_share};
+    packed.insert(packed.end(), part.begin(), part.end());
   return packed;
 }
 
-void State::unpack(const Packed& packed, uint64_t steps_done) {
-  const std::span<const float> values(packed.values);
+void State::unpack(std::span<const float> packed, uint64_t steps_done) {
   const size_t size = parameters.span().size();
-  std::ranges::copy(values.first(size), parameters.span().begin());
-  adamw.restore(steps_done, values.subspan(size, size), values.subspan(2 * size, size));
+  std::ranges::copy(packed.first(size), parameters.span().begin());
+  adamw.restore(steps_done, packed.subspan(size, size), packed.subspan(2 * size, size));
   steps = steps_done;
-  last = {uint64_t(packed.line[0]), packed.line[1], packed.line[2], packed.line[3]};
 }
 
 std::string State::digest() const {

@@ -1,11 +1,10 @@
 // All that a rank has learned: the same bits on every rank after the same step.
 #pragma once
-#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "buffer.hpp"
-#include "log.hpp"
 #include "optimizer.hpp"
 
 namespace trainer {
@@ -17,16 +16,12 @@ struct State {
   Buffer<float> parameters;
   AdamW<float> adamw;
   uint64_t steps = 0;  // that are done
-  StepLine last{};     // what the last of them came to
+  bool begun = false;  // it has been found to be the same on all ranks
 
-  /// As numbers for another rank.
-  struct Packed {
-    std::vector<float> values;     // parameters, m, v
-    std::array<double, 4> line{};  // last
-  };
-  Packed pack() const;
+  /// For another rank: parameters, m, v.
+  std::vector<float> pack() const;
   /// Becomes what `packed` was after `steps_done` steps.
-  void unpack(const Packed& packed, uint64_t steps_done);
+  void unpack(std::span<const float> packed, uint64_t steps_done);
   /// Of parameters and optimizer.
   std::string digest() const;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "agree.hpp"
 #include "corpus.hpp"
@@ -44,11 +45,12 @@ Result<Prepared> prepare(const TrainOptions& options, rondo::Rank rank) {
 class Training {
  public:
   Training(Communicator& communicator, const TrainOptions& options, Gemm<float> gemm, const Corpus& corpus,
-           Report& report)
+           Report& report, const std::vector<Fact>& facts)
       : communicator_(communicator),
         options_(options),
         corpus_(corpus),
         report_(report),
+        facts_(facts),
         model_(options.shape, gemm),
         state_(model_.map(), {.weight_decay = options.weight_decay}),
         sum_(communicator),
@@ -59,11 +61,14 @@ class Training {
 
   /// From where the ranks of the communicator stand to the end. `lost`: there were more of them before.
   Result<Outcome> run(const std::atomic<int>& interrupt, bool lost);
+  /// Its state has been compared with the others' once: it can go on without some of them.
+  bool begun() const { return state_.begun; }
 
  private:
   Result<void> begin(bool lost);
   void introduce() const;
   Result<bool> step(bool stop);
+  Result<void> welcome_newcomers();
   void update();
   Result<void> finish();
   Result<void> leave_results(double held_out_loss);
@@ -72,6 +77,7 @@ class Training {
   const TrainOptions& options_;
   const Corpus& corpus_;
   Report& report_;
+  const std::vector<Fact>& facts_;
   Share share_;
   Model<float> model_;
   State state_;
@@ -90,8 +96,9 @@ Result<void> Training::begin(bool lost) {
   if (auto agreed = agree(communicator_, true, {&start, 1}); !agreed) return agreed;
   if (communicator_.rank() == 0 && !report_.writes())
     if (auto begun = report_.take_over(); !begun) return begun;
-  if (lost) return report_.shrunk({state_.steps + 1, communicator_.world()});
-  if (report_.writes()) introduce();
+  const bool before_all = !std::exchange(state_.begun, true) && state_.steps == 0;
+  if (lost) return report_.changed({Change::shrunk, state_.steps + 1, communicator_.world()});
+  if (before_all && report_.writes()) introduce();
   return {};
 }
 
@@ -127,9 +134,22 @@ Result<bool> Training::step(bool stop) {
   update();
   state_.steps++;
   const Seconds took = Clock::now() - start;
-  state_.last = {state_.steps, done->loss, done->targets / took.count(), done->waited / took};
-  if (auto written = report_.step(state_.last); !written) return written.error();
+  const StepLine line{state_.steps, done->loss, done->targets / took.count(), done->waited / took};
+  if (auto written = report_.step(line); !written) return written.error();
   return done->stop;
+}
+
+// All stand at the same step here. One that does not fit, which knows it too and ends, is lost like any other.
+Result<void> Training::welcome_newcomers() {
+  if (!options_.elastic) return {};
+  const auto newcomers = wanted_newcomers(communicator_, options_.out + "/newcomers");
+  if (!newcomers) return newcomers.error();
+  if (*newcomers == 0 || !take_in(communicator_, *newcomers)) return {};
+  const auto noted = report_.changed({Change::grown, state_.steps + 1, communicator_.world()});
+  if (!noted) return noted;
+  if (auto agreed = agree(communicator_, true, facts_); !agreed)
+    return rondo::Error{rondo::ErrorCode::peer_lost, agreed.error().message, agreed.error().peer};
+  return begin(false);
 }
 
 Result<Outcome> Training::run(const std::atomic<int>& interrupt, bool lost) {
@@ -138,7 +158,10 @@ Result<Outcome> Training::run(const std::atomic<int>& interrupt, bool lost) {
     const auto stop = step(interrupt.load(std::memory_order_relaxed) != 0);
     trained_ = Clock::now();
     if (!stop) return stop.error();
-    if (!*stop) continue;
+    if (!*stop) {
+      if (auto welcomed = welcome_newcomers(); !welcomed) return welcomed.error();
+      continue;
+    }
     if (report_.writes()) {
       fmt::print("interrupted after step {}\n", state_.steps);
       if (auto drawn = report_.plot(); !drawn) return drawn.error();
@@ -186,11 +209,11 @@ Result<Outcome> train(Communicator& communicator, const TrainOptions& options, G
   const auto live = [&](bool lost) -> Result<Outcome> {
     if (auto agreed = agree(communicator, ready.ok(), facts); !agreed)
       return ready ? agreed.error() : ready.error();
-    if (!training) training.emplace(communicator, options, gemm, ready->corpus, ready->report);
+    if (!training) training.emplace(communicator, options, gemm, ready->corpus, ready->report, facts);
     return training->run(interrupt, lost);
   };
   auto outcome = live(false);
-  while (!outcome && options.elastic && ready && survivable(outcome.error())) {
+  while (!outcome && options.elastic && training && training->begun() && survivable(outcome.error())) {
     fmt::print(stderr, "trainer: {}; the ranks that are left go on\n", outcome.error().message);
     auto rest = communicator.shrink();
     if (!rest) return rest.error();

@@ -1,6 +1,5 @@
 // Ranks that a failure has left one step apart, as threads.
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,10 +7,12 @@
 #include <numeric>
 #include <string>
 
+#include "../folder.hpp"
 #include "elastic.hpp"
 #include "ranks.hpp"
 
 using namespace trainer;
+using rondo::test::Folder;
 using rondo::test::on_ranks;
 
 namespace {
@@ -27,8 +28,15 @@ State state_after(uint64_t steps) {
     std::iota(gradient.begin(), gradient.end(), float(state.steps) + 0.5f);
     state.adamw.step(0.01, gradient, state.parameters.span());
   }
-  state.last = {steps, 1.0 / 3 + double(steps), 1e6 / 7, 0.1};
+  state.begun = true;
   return state;
+}
+
+// What its report has then noted.
+Report report_after(uint64_t steps, const std::string& folder) {
+  Report report(folder, 10);
+  for (uint64_t step = 1; step <= steps; step++) CHECK(report.step({step, 1.0 / double(step), 1, 0}).ok());
+  return report;
 }
 
 size_t lines_in(const std::string& path) {
@@ -39,31 +47,65 @@ size_t lines_in(const std::string& path) {
 }  // namespace
 
 TEST_CASE("elastic: those a step behind take over the state of one ahead, to the bit, and note the step") {
-  std::string folder = std::filesystem::temp_directory_path() / "trainer-test-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()));
+  const Folder folder;
   const std::string expected = state_after(8).digest(), after_one_more = state_after(9).digest();
   CHECK(state_after(7).digest() != expected);
   for (const uint32_t ahead : {0b0001u, 0b0110u, 0b1000u, 0b0000u, 0b1111u}) {
     on_ranks(4, [&](rondo::Communicator& comm) {
       const bool leads = (ahead >> comm.rank() & 1) != 0, nobody = ahead == 0;
-      State state = state_after(leads || nobody ? 8 : 7);
-      const std::string own = folder + "/" + std::to_string(comm.rank());
-      Report report(own, 10);
+      const uint64_t steps = leads || nobody ? 8 : 7;
+      State state = state_after(steps);
+      const std::string own = folder.path + "/" + std::to_string(comm.rank());
+      Report report = report_after(steps, own);
       const auto done = catch_up(comm, state, report);
       CHECK(done.ok());
       CHECK(state.digest() == expected);
       CHECK(state.steps == 8);
-      CHECK(state.last.loss == 1.0 / 3 + 8);
       // The number of steps is part of what the optimizer remembers.
       std::vector<float> gradient(map.size());
       std::iota(gradient.begin(), gradient.end(), 8.5f);
       state.adamw.step(0.01, gradient, state.parameters.span());
       CHECK(state.digest() == after_one_more);
       CHECK(report.take_over().ok());
-      CHECK(lines_in(own + "/log.jsonl") == (leads || nobody ? 0 : 1));
+      CHECK(lines_in(own + "/log.jsonl") == 8);
     });
   }
-  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE(
+    "elastic: newcomers are given the state and the notes of those that have begun, whoever is ahead of "
+    "them") {
+  const Folder folder;
+  const std::string expected = state_after(8).digest();
+  on_ranks(4, [&](rondo::Communicator& comm) {
+    // Rank 1 is new, and so is rank 3, which believes to be further than all.
+    const bool is_new = comm.rank() % 2 == 1;
+    State state = state_after(comm.rank() == 3 ? 9 : is_new ? 0 : 8);
+    state.begun = !is_new;
+    const std::string own = folder.path + "/" + std::to_string(comm.rank());
+    Report report = report_after(is_new ? 0 : 8, own);
+    CHECK(catch_up(comm, state, report).ok());
+    CHECK(state.digest() == expected);
+    CHECK(state.steps == 8);
+    CHECK(report.take_over().ok());
+    CHECK(lines_in(own + "/log.jsonl") == 8);
+  });
+}
+
+TEST_CASE("elastic: the wish for newcomers reaches all ranks, once; what is no number yet stays") {
+  const Folder folder;
+  const std::string path = folder.path + "/newcomers";
+  for (const std::string content : {"", "2\n"}) {
+    std::ofstream(path) << content;
+    const uint32_t expected = content.empty() ? 0 : 2;
+    on_ranks(3, [&](rondo::Communicator& comm) {
+      const auto first = wanted_newcomers(comm, path), second = wanted_newcomers(comm, path);
+      CHECK(first.ok());
+      CHECK(*first == expected);
+      CHECK(*second == 0);
+    });
+    CHECK(std::filesystem::exists(path) == content.empty());
+  }
 }
 
 TEST_CASE("elastic: ranks further apart are an error on all of them") {
@@ -78,18 +120,17 @@ TEST_CASE("elastic: ranks further apart are an error on all of them") {
 }
 
 TEST_CASE("elastic: whoever takes over writes the log anew, and the former writer can no longer disturb it") {
-  std::string folder = std::filesystem::temp_directory_path() / "trainer-test-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()));
-  auto first = Report::create(folder, 9);
+  const Folder folder;
+  auto first = Report::create(folder.path, 9);
   REQUIRE(first.ok());
-  Report second(folder, 9);
+  Report second(folder.path, 9);
   for (Report* report : {&*first, &second}) REQUIRE(report->step({1, 5.5, 1, 0}).ok());
   REQUIRE(first->step({2, 5.25, 1, 0}).ok());  // the other rank has not done it
   REQUIRE(second.take_over().ok());
-  REQUIRE(second.shrunk({2, 3}).ok());
+  REQUIRE(second.changed({Change::shrunk, 2, 3}).ok());
   REQUIRE(second.step({2, 5.0, 1, 0}).ok());
   REQUIRE(first->step({3, 4.75, 1, 0}).ok());
-  std::ifstream file(folder + "/log.jsonl");
+  std::ifstream file(folder.path + "/log.jsonl");
   std::string line;
   std::getline(file, line);
   CHECK(line.starts_with("{\"step\":1,\"loss\":5.5,"));
@@ -98,5 +139,4 @@ TEST_CASE("elastic: whoever takes over writes the log anew, and the former write
   std::getline(file, line);
   CHECK(line.starts_with("{\"step\":2,\"loss\":5.0,"));
   CHECK_FALSE(std::getline(file, line));
-  std::filesystem::remove_all(folder);
 }
