@@ -5,7 +5,10 @@
 //     rondo::Result<void> done = co_await comm.async_all_reduce(gradients, asio::use_awaitable);
 //     ...
 //
-// With clang 14 use callbacks or asio::use_future: its library has no coroutines that asio knows.
+// Callbacks and futures need nothing else. Coroutines need ASIO_HAS_CO_AWAIT, which asio sets by itself with g++.
+// For clang 14 with libstdc++, which hides its coroutines from it, give the compiler
+//   -D__cpp_impl_coroutine=201902L -DASIO_HAS_CO_AWAIT -DASIO_HAS_STD_COROUTINE
+// in all that includes asio.
 #pragma once
 #include <asio/associated_executor.hpp>
 #include <asio/async_result.hpp>

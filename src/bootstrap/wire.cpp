@@ -175,7 +175,7 @@ Bytes encode(const Welcome& welcome) {
   Writer out;
   out.u64(welcome.epoch).u8(uint8_t(welcome.transport));
   out.text(welcome.policy.algorithm, longest_algorithm).u8(welcome.policy.reproducible);
-  out.text(welcome.policy.table, longest_table);
+  out.text(welcome.policy.table, longest_table).u32(welcome.policy.cores);
   out.u32(welcome.remaining_ms).u32(welcome.heartbeat_ms);
   out.u32(uint32_t(welcome.persons.size()));
   for (size_t rank = 0; rank < welcome.persons.size(); ++rank) {
@@ -193,6 +193,7 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   welcome.policy.algorithm = in.text();
   welcome.policy.reproducible = in.u8() != 0;
   welcome.policy.table = in.text();
+  welcome.policy.cores = in.u32();
   welcome.remaining_ms = in.u32();
   welcome.heartbeat_ms = in.u32();
   const uint32_t world = in.u32();
@@ -200,7 +201,7 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
     welcome.persons.push_back(read_person(in));
     welcome.listeners.push_back(read_address(in));
   }
-  if (!in.finished()) return std::nullopt;
+  if (!in.finished() || welcome.policy.cores == 0) return std::nullopt;
   switch (welcome.transport) {
     case Transport::automatic:
     case Transport::tcp:

@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 5;
+inline constexpr uint16_t protocol_version = 6;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -145,6 +145,7 @@ struct Policy {
   std::string algorithm = "auto";  // Options::algorithm, at most 32 characters
   bool reproducible = false;       // Options::reproducible
   std::string table;               // what the file Options::tuning says, at most longest_table
+  uint32_t cores = 1;              // that a rank may use, at least 1; the ranks of its machine share them
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 struct Welcome {

@@ -49,16 +49,19 @@ std::string listed(const Names& names) { return CLI::detail::join(names, ", "); 
   throw CLI::ValidationError(option, what);
 }
 
+void check_nodes(const Arguments& given) {
+  if (!given.nodes.empty() && given.nodes.size() != given.world)
+    refuse("--nodes",
+           std::to_string(given.nodes.size()) + " numbers for " + std::to_string(given.world) + " ranks");
+}
+
 void check_fits(const Schedule& entry, const Arguments& given) {
   // Of a send_recv the root is how far every rank sends.
   if (given.root > 0 && !is_rooted(entry.operation) && entry.operation != schedule::Operation::send_recv)
     refuse("--root", given.operation + " has no root");
-  if (given.nodes.empty()) return;
-  if (entry.algorithm != schedule::Algorithm::hierarchical)
+  if (!given.nodes.empty() && entry.algorithm != schedule::Algorithm::hierarchical)
     refuse("--nodes", "only hierarchical looks at nodes");
-  if (given.nodes.size() != given.world)
-    refuse("--nodes",
-           std::to_string(given.nodes.size()) + " numbers for " + std::to_string(given.world) + " ranks");
+  check_nodes(given);
 }
 
 // Checks what concerns more than one option; throws CLI::ValidationError.
@@ -108,6 +111,9 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->check(one_of({"tcp", "shm"}))
       ->capture_default_str();
   command->add_option("--tuning", given->selection_of.tuning, "A file of rondo tune, for --selection");
+  command->add_option("--cores", given->selection_of.cores, "Cores of a node, for --selection")
+      ->check(CLI::Range(1u, 1u << 16))
+      ->capture_default_str();
   command->add_option("--world", given->world, "Number of ranks")
       ->check(CLI::Range(1u, largest_world))
       ->required();
@@ -116,12 +122,16 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->add_option("--root", given->root,
                    "Root of a broadcast, scatter, reduce or gather; of a send_recv how far all send")
       ->capture_default_str();
-  command->add_option("--nodes", given->nodes, "The node of every rank, for hierarchical: 0,0,1,1")
+  command
+      ->add_option("--nodes", given->nodes,
+                   "The node of every rank, for hierarchical and --selection: 0,0,1,1")
       ->delimiter(',');
   command->add_flag("--json", given->json, "JSON, with buffers and flags");
   command->callback([given, &action] {
     if (given->selection) {
       given->selection_of.world = given->world;
+      given->selection_of.nodes = given->nodes;
+      check_nodes(*given);
       action = [given] { return explain_selection(given->selection_of); };
       return;
     }

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdio>
+#include <string>
 
+#include "base/cores.hpp"
 #include "engine/selection.hpp"
 #include "engine/tuning.hpp"
 
@@ -19,30 +21,56 @@ constexpr std::array operations{Operation::all_reduce, Operation::reduce_scatter
                                 Operation::all_gather, Operation::broadcast,      Operation::gather,
                                 Operation::scatter,    Operation::all_to_all,     Operation::send_recv,
                                 Operation::barrier};
-constexpr uint64_t elements_of_any = uint64_t(1) << 40;
+constexpr uint64_t elements_of_any = uint64_t(1) << 40, large_elements = uint64_t(1) << 28;
 
 // Of f32 sums, as a communicator without RONDO_ALGORITHM chooses.
-Algorithm chosen(Operation operation, uint64_t elements, const SelectionOf& given, const Tuning& tuning) {
-  const engine::Call call{.operation = operation, .count = elements};
-  const auto tuned = tuning.find(operation, 4 * elements);
-  if (tuned && engine::can_run(call, *tuned)) return *tuned;
-  return engine::select(call, {given.world, given.transport == "shm"});
-}
+class Chooser {
+ public:
+  Chooser(const SelectionOf& given, const Tuning& tuning)
+      : selection_({given.world, given.transport == "shm", given.cores, given.nodes}), tuning_(tuning) {}
 
-// The most elements, from `elements` on, for which the choice is the same.
-uint64_t last_alike(Operation operation, uint64_t elements, const SelectionOf& given, const Tuning& tuning) {
-  const Algorithm algorithm = chosen(operation, elements, given, tuning);
-  uint64_t same = elements, step = 1;
-  for (; same + step < elements_of_any && chosen(operation, same + step, given, tuning) == algorithm;
-       step *= 2)
-    same += step;
-  for (; step > 0; step /= 2)
-    if (same + step <= elements_of_any && chosen(operation, same + step, given, tuning) == algorithm)
+  Algorithm chosen(Operation operation, uint64_t elements) {
+    const engine::Call call{.operation = operation, .count = elements};
+    const auto tuned = tuning_.find(operation, 4 * elements);
+    return tuned && engine::can_run(call, *tuned) ? *tuned : selection_.choose(call);
+  }
+
+  // The most elements, from `elements` on, for which the choice is the same.
+  uint64_t last_alike(Operation operation, uint64_t elements) {
+    const Algorithm algorithm = chosen(operation, elements);
+    uint64_t same = elements, step = 1;
+    for (; same + step < elements_of_any && chosen(operation, same + step) == algorithm; step *= 2)
       same += step;
-  return same;
-}
+    for (; step > 0; step /= 2)
+      if (same + step <= elements_of_any && chosen(operation, same + step) == algorithm) same += step;
+    return same;
+  }
+
+  // What the model predicts for the chosen one and the quickest of the others.
+  std::string predicted(Operation operation, uint64_t elements) {
+    const Algorithm algorithm = chosen(operation, elements);
+    std::string text;
+    size_t others = 0;
+    const auto all = selection_.candidates({.operation = operation, .count = elements});
+    if (all.size() == 1) return "";
+    for (const bool other : {false, true})
+      for (const auto& candidate : all)
+        if ((candidate.algorithm != algorithm) == other && (!other || others++ == 0))
+          text += other ? fmt::format(", {} {}", name_of(candidate.algorithm), duration(candidate.ns))
+                        : duration(candidate.ns);
+    return text;
+  }
+
+ private:
+  static std::string duration(double ns) { return fmt::format("{:.1f}", ns / 1000); }
+
+  engine::Selection selection_;
+  const Tuning& tuning_;
+};
 
 }  // namespace
+
+uint32_t cores_here() noexcept { return uint32_t(usable_cores()); }
 
 int explain_selection(const SelectionOf& given) {
   Tuning tuning;
@@ -54,14 +82,20 @@ int explain_selection(const SelectionOf& given) {
     note = fits ? ", as tuned" : "; the tuning file is for another job";
     if (fits) tuning = *read;
   }
+  fmt::print("# {} ranks over {}, {} cores on a node, f32 sums{}\n", given.world, given.transport,
+             given.cores, note);
   fmt::print(
-      "# {} ranks over {}, f32 sums{}\n# operation, up to so many bytes of the whole vector, algorithm\n",
-      given.world, given.transport, note);
+      "# operation, up to so many bytes of the whole vector, algorithm; predicted us at that size, or at 1 "
+      "GiB,\n"
+      "# and what the second would take\n");
+  Chooser chooser(given, tuning);
   for (const Operation operation : operations) {
     for (uint64_t elements = 0; elements < elements_of_any;) {
-      const uint64_t last = last_alike(operation, elements, given, tuning);
-      fmt::print("{} {} {}\n", name_of(operation), last >= elements_of_any ? "max" : std::to_string(4 * last),
-                 name_of(chosen(operation, elements, given, tuning)));
+      const uint64_t last = chooser.last_alike(operation, elements);
+      const bool ends = last < elements_of_any;
+      const auto predicted = chooser.predicted(operation, ends ? last : large_elements);
+      fmt::print("{} {} {}{}{}\n", name_of(operation), ends ? std::to_string(4 * last) : "max",
+                 name_of(chooser.chosen(operation, elements)), predicted.empty() ? "" : "  # ", predicted);
       elements = last + 1;
     }
   }

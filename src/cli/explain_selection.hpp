@@ -2,12 +2,18 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace rondo::cli {
+
+/// That this process may use.
+uint32_t cores_here() noexcept;
 
 struct SelectionOf {
   uint32_t world = 1;
   std::string transport = "tcp", tuning;  // a file of rondo tune, or none
+  uint32_t cores = cores_here();          // of a node
+  std::vector<uint32_t> nodes = {};       // of every rank; empty: all on one
 };
 
 /// Prints it; the exit code.

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/cores.hpp"
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
@@ -20,7 +21,8 @@ static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
 
 // What this rank's options say; only rank 0's table counts, so the others' need not be there.
 Result<bootstrap::Policy> policy_of(const Options& options) {
-  bootstrap::Policy policy{options.algorithm, options.reproducible.value_or(false), {}};
+  bootstrap::Policy policy{
+      options.algorithm, options.reproducible.value_or(false), {}, uint32_t(usable_cores())};
   if (options.tuning.empty() || options.rank != 0u) return policy;
   const auto tuning = engine::read_tuning(options.tuning);
   if (!tuning) return tuning.error();

@@ -117,7 +117,7 @@ Result<void> Communicator::State::start(std::unique_ptr<bootstrap::Job> job, boo
   waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
   const engine::Engine::Place place{job_->rank(),  job_->world(),
                                     job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
-                                    job_->nodes(), tuning()};
+                                    job_->nodes(), tuning(), job_->policy().cores};
   Fabric& fabric = with_faults(shm_ ? static_cast<Fabric&>(*shm_) : tcp_);
   engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
   runner_ = std::make_unique<Runner>();

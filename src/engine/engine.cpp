@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
 
 namespace rondo::engine {
 
 Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure)
     : place_(place),
+      selection_({place_.world, fabric.publication() != nullptr, place_.cores, place_.nodes}),
       fabric_(fabric),
       waiter_(waiter),
       failure_(failure),
@@ -129,11 +129,10 @@ const Program& Engine::program_for(const Call& call) {
 }
 
 schedule::Algorithm Engine::choose(const Call& call) {
-  const Situation situation{place_.world, publishes()};
   const uint64_t bytes = call.count * size_of(call.type);
   for (const auto& wanted : {call.algorithm, place_.algorithm, place_.tuning.find(call.operation, bytes)})
     if (wanted && can_run(call, *wanted)) return *wanted;
-  return select(call, situation);
+  return selection_.choose(call);
 }
 
 // In elements per chunk; the same on every rank. Partials in the memory of links bound it to W = slots - 1

@@ -9,6 +9,7 @@
 #include "engine/failure.hpp"
 #include "engine/progress.hpp"
 #include "engine/recorder.hpp"
+#include "engine/selection.hpp"
 #include "engine/tuning.hpp"
 #include "engine/waiter.hpp"
 
@@ -24,6 +25,7 @@ class Engine {
     std::optional<schedule::Algorithm> algorithm = {};  // agreed: what to prefer to the selected ones
     std::vector<uint32_t> nodes = {};                   // agreed: of every rank; empty: all are on one
     Tuning tuning = {};                                 // agreed
+    uint32_t cores = 1;                                 // agreed: of a node
   };
   Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure& failure);
 
@@ -60,6 +62,7 @@ class Engine {
   Error late(const std::string& what, std::optional<Rank> peer) const;
 
   Place place_;
+  Selection selection_;
   Fabric& fabric_;
   Waiter& waiter_;
   const Failure& failure_;

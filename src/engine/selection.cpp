@@ -1,6 +1,8 @@
 #include "engine/selection.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kernels/reducer.hpp"
 #include "schedule/catalogue.hpp"
@@ -12,46 +14,30 @@ using schedule::Operation;
 
 namespace {
 
-// Sizes of the whole vector. One-shot does N times the work of direct in half the rounds.
-constexpr uint64_t one_shot_most = 32 << 10;
-// Of a network, in worlds that are powers of two: log N messages one after another instead of N. Measured
-// with 4 and 8 ranks over loopback (docs/benchmarks.md).
-constexpr uint64_t halving_most = 256 << 10;
+// In one memory, what reduces at once is taken when the model hardly tells it from the quickest: it knows nothing of
+// lent memory, which such algorithms use best.
+constexpr double equally_quick = 1.03;
 
-Algorithm over_network(uint64_t bytes, uint32_t world) {
-  return bytes <= halving_most && std::has_single_bit(world) ? Algorithm::halving_doubling : Algorithm::ring;
-}
-
-Algorithm all_reduce(uint64_t bytes, bool narrow, const Situation& situation) {
-  if (bytes <= one_shot_most / situation.world) return Algorithm::one_shot;
-  return narrow || situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
-}
-
-Algorithm quickest(const Call& call, const Situation& situation) {
+// Of a partial, in elements: 1, 2, 4 or 8.
+uint32_t width_of(const Call& call) {
+  if (!schedule::reduces(call.operation)) return 1;
   const auto& reducer = kernels::reducer(call.type, call.reduction);
-  const uint64_t bytes = call.count * reducer.element_bytes;
-  // Partials, which a ring passes on, would be wider than the data.
-  const bool narrow = reducer.element_bytes < reducer.accumulator_bytes;
-  switch (call.operation) {
-    case Operation::all_reduce:
-      return all_reduce(bytes, narrow, situation);
-    case Operation::reduce_scatter:
-      return narrow || situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
-    case Operation::all_gather:
-      return situation.publishes ? Algorithm::direct : over_network(bytes, situation.world);
-    case Operation::broadcast:
-      return situation.publishes ? Algorithm::direct : Algorithm::ring;
-    case Operation::reduce:
-      return bytes <= one_shot_most / situation.world ? Algorithm::one_shot : Algorithm::direct;
-    case Operation::gather:
-    case Operation::scatter:
-    case Operation::all_to_all:
-    case Operation::send_recv:
-      return Algorithm::direct;
-    case Operation::barrier:
-      return situation.publishes ? Algorithm::direct : Algorithm::dissemination;
-  }
-  return Algorithm::ring;
+  return std::max<uint32_t>(1, reducer.accumulator_bytes / reducer.element_bytes);
+}
+
+bool all_equal(std::span<const uint32_t> nodes) {
+  return std::ranges::adjacent_find(nodes, std::not_equal_to()) == nodes.end();
+}
+
+std::vector<const schedule::Schedule*> able(const Call& call, bool one_node) {
+  std::vector<const schedule::Schedule*> able;
+  for (const schedule::Schedule& schedule : schedule::catalogue())
+    if (schedule.operation == call.operation && can_run(call, schedule.algorithm) &&
+        !(one_node && schedule.algorithm == Algorithm::hierarchical))
+      able.push_back(&schedule);
+  std::stable_partition(able.begin(), able.end(),
+                        [](const auto* schedule) { return schedule::reduces_at_once(schedule->algorithm); });
+  return able;
 }
 
 }  // namespace
@@ -64,9 +50,63 @@ bool can_run(const Call& call, Algorithm algorithm) noexcept {
          (!is_weighted(call.reduction) || reduces_at_once(algorithm));
 }
 
-Algorithm select(const Call& call, const Situation& situation) noexcept {
-  const Algorithm algorithm = quickest(call, situation);
-  return can_run(call, algorithm) ? algorithm : Algorithm::direct;
+Selection::Selection(const Situation& situation, const Costs& costs)
+    : world_(situation.world), publishes_(situation.publishes), cores_(situation.cores), costs_(costs) {
+  if (!all_equal(situation.nodes)) nodes_.assign(situation.nodes.begin(), situation.nodes.end());
+}
+
+unsigned Selection::class_of(uint64_t bytes) noexcept {
+  return std::min(classes - 1, bytes <= 1 ? 0u : unsigned(std::bit_width(bytes - 1)));
+}
+
+std::vector<Selection::Profiled> Selection::profiles(const Call& call) const {
+  const auto publications = publishes_ ? schedule::Publications::yes : schedule::Publications::no;
+  const auto schedules = able(call, nodes_.empty());
+  std::vector<Profiled> profiles;
+  for (const schedule::Schedule* schedule : schedules) {
+    schedule::Profile profile;  // an only one need not be looked at
+    if (schedules.size() > 1)
+      profile = profile_of(*schedule, {.world = world_, .nodes = nodes_}, width_of(call), publications);
+    profiles.push_back({schedule->algorithm, profile});
+  }
+  return profiles;
+}
+
+std::vector<Selection::Candidate> Selection::ranked(const std::vector<Profiled>& profiles,
+                                                    unsigned size) const {
+  const Situation situation{world_, publishes_, cores_, nodes_};
+  std::vector<Candidate> all;
+  for (const auto& [algorithm, profile] : profiles)
+    all.push_back({algorithm, predicted(profile, uint64_t(1) << size, situation, costs_)});
+  const double enough =
+      (publishes_ ? equally_quick : 1) * std::ranges::min_element(all, {}, &Candidate::ns)->ns;
+  const auto chosen = std::ranges::find_if(all, [&](const Candidate& one) { return one.ns <= enough; });
+  std::rotate(all.begin(), chosen, chosen + 1);
+  std::ranges::stable_sort(all.begin() + 1, all.end(), {}, &Candidate::ns);
+  return all;
+}
+
+std::vector<Selection::Candidate> Selection::candidates(const Call& call) const {
+  return ranked(profiles(call), class_of(call.count * size_of(call.type)));
+}
+
+Algorithm Selection::choose(const Call& call) {
+  const size_t demand = !schedule::reduces(call.operation) ? 0
+                        : is_weighted(call.reduction)      ? 2
+                        : call.reproducible                ? 1
+                                                           : 0;
+  const auto width = size_t(std::countr_zero(width_of(call)));
+  auto& row = rows_[(size_t(call.operation) * widths + width) * demands + demand];
+  if (!row) {
+    row = std::make_unique<Row>();
+    const auto all = profiles(call);
+    for (unsigned size = 0; size < classes; size++) (*row)[size] = ranked(all, size).front().algorithm;
+  }
+  return (*row)[class_of(call.count * size_of(call.type))];
+}
+
+Algorithm select(const Call& call, const Situation& situation) {
+  return Selection(situation).candidates(call).front().algorithm;
 }
 
 }  // namespace rondo::engine

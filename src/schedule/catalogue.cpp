@@ -48,6 +48,7 @@ constexpr std::array all{
     Schedule{Operation::reduce_scatter, Algorithm::hierarchical, one_per_rank, hierarchical_reduce_scatter},
     Schedule{Operation::all_gather, Algorithm::hierarchical, one_per_rank, hierarchical_all_gather},
     Schedule{Operation::broadcast, Algorithm::hierarchical, one, hierarchical_broadcast},
+    Schedule{Operation::reduce, Algorithm::hierarchical, one, hierarchical_reduce},
     Schedule{Operation::gather, Algorithm::direct, one_per_rank, direct_gather},
     Schedule{Operation::scatter, Algorithm::direct, one_per_rank, direct_scatter},
     Schedule{Operation::all_to_all, Algorithm::direct, one_per_pair, direct_all_to_all},

@@ -108,11 +108,54 @@ void hierarchical_all_reduce(Rank rank, const Shape& shape, const Emit& emit) {
   Hierarchy(rank, shape, emit).all_reduce();
 }
 
-void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit) {
+namespace {
+
+// The nodes with the leader of each first: the root, and elsewhere the first rank.
+std::vector<Members> led_by(const Shape& shape) {
   auto nodes = nodes_of(shape);
   const Seat root = seats_of(nodes, shape.world)[shape.root];
-  std::swap(nodes[root.node][0], nodes[root.node][root.place]);  // leads its node
-  const Seat seat = seats_of(nodes, shape.world)[rank];
+  std::swap(nodes[root.node][0], nodes[root.node][root.place]);
+  return nodes;
+}
+
+}  // namespace
+
+void hierarchical_reduce(Rank rank, const Shape& shape, const Emit& emit) {
+  const auto nodes = led_by(shape);
+  const auto seats = seats_of(nodes, shape.world);
+  const Seat seat = seats[rank];
+  const auto count = uint32_t(nodes.size()), root_node = seats[shape.root].node;
+  const uint32_t distance = (seat.node + count - root_node) % count;  // along the chain, from the root on
+  const uint32_t inner_rounds = largest(nodes) - 1;
+  const Members& mine = nodes[seat.node];
+  const auto neighbour = [&](uint32_t step) -> const Members& { return nodes[(seat.node + step) % count]; };
+  Buffer own = Buffer::input;
+  const auto add = [&](uint32_t round, uint8_t wide, bool last, Rank from) {
+    const Buffer target = last ? Buffer::output : Buffer::accumulator;
+    emit({StepKind::recv_reduce, uint8_t(wide | (last ? flag::finish : 0)), own, target, uint16_t(round), 1,
+          0, from});
+    own = target;
+  };
+  if (shape.world == 1)
+    return emit({StepKind::copy, flag::finish, Buffer::input, Buffer::output, 0, 1, 0, 0});
+  if (seat.place > 0)
+    return emit({StepKind::send, 0, Buffer::input, Buffer::none, uint16_t(seat.place - 1), 1, 0, mine[0]});
+  for (uint32_t place = 1; place < mine.size(); place++)
+    add(place - 1, 0, count == 1 && place + 1 == mine.size(), mine[place]);
+  // The sums come along the chain, from its end to the root.
+  if (distance + 1 < count) {
+    const bool single = distance + 2 == count && neighbour(1).size() == 1;  // a rank's own, not a sum
+    add(inner_rounds + count - 2 - distance, single ? 0 : flag::wide, distance == 0, neighbour(1)[0]);
+  }
+  if (distance == 0) return;
+  emit({StepKind::send, own == Buffer::accumulator ? flag::wide : uint8_t(0), own, Buffer::none,
+        uint16_t(inner_rounds + count - 1 - distance), 1, 0, neighbour(count - 1)[0]});
+}
+
+void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit) {
+  const auto nodes = led_by(shape);
+  const auto seats = seats_of(nodes, shape.world);
+  const Seat root = seats[shape.root], seat = seats[rank];
   const auto count = uint32_t(nodes.size());
   const uint32_t distance = (seat.node + count - root.node) % count;  // along the chain
   const auto send = [&](uint32_t round, Rank to) {

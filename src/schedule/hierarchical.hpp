@@ -33,4 +33,11 @@ void hierarchical_all_gather(Rank rank, const Shape& shape, const Emit& emit);
 // on to its node.
 void hierarchical_broadcast(Rank rank, const Shape& shape, const Emit& emit);
 
+// The same chain the other way round. (1) The members of a node send their contributions to its leader, who adds
+// them one after another. (2) The sums go along the chain to the root, growing on the way: a node sends the vector
+// once and receives it once, whatever the world.
+//
+//   nodes {0 1 2} {3 4}, root 1     0 -> 1 <- 2    4 -> 3        then   3 --> 1
+void hierarchical_reduce(Rank rank, const Shape& shape, const Emit& emit);
+
 }  // namespace rondo::schedule

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -46,6 +48,18 @@ json finding(const Ended& ended, const std::string& check) {
     if (entry.at("check") == check && (worst.is_null() || badness(entry) > badness(worst))) worst = entry;
   REQUIRE_MESSAGE(!worst.is_null(), ended.out);
   return worst;
+}
+
+// SIGSTOP reaches a thread when it is next scheduled, on a busy machine after kill() has long returned.
+bool is_stopped(pid_t pid) {
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
+    std::ifstream status(thread.path() / "status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with("State:")) {
+    }
+    if (!has(line, "T (stopped)")) return false;
+  }
+  return true;
 }
 
 // Listens as a process with this number would; `answer` gets every connection, one after the other.
@@ -215,6 +229,7 @@ TEST_CASE("doctor --pid: a rank at work tells what it does; once it is stopped, 
     }
   REQUIRE(rank > 0);
   ::kill(rank, SIGSTOP);
+  for (int attempt = 0; attempt < 1000 && !is_stopped(rank); ++attempt) ::usleep(5000);
   const Ended stopped = run(doctor({"--pid", std::to_string(rank)}));
   ::kill(rank, SIGCONT);
   CHECK(stopped.code == 1);

@@ -6,6 +6,7 @@
 
 #include "schedule/catalogue.hpp"
 #include "schedule/payload.hpp"
+#include "schedule/profile.hpp"
 
 using namespace rondo;
 using namespace rondo::schedule;
@@ -129,4 +130,87 @@ TEST_CASE("cost: a barrier takes ceil(log2 N) messages in a row") {
   const Schedule& barrier = *find(Operation::barrier, Algorithm::dissemination);
   for (uint32_t world = 1; world <= 64; world++)
     REQUIRE(cost(barrier, {.world = world}, {}, {.alpha = 1}) == doctest::Approx(std::bit_width(world - 1)));
+}
+
+TEST_CASE("profile: meets the closed forms, for worlds 1 to 16") {
+  const auto of = [](Operation operation, Algorithm algorithm, uint32_t world, bool publishes = false) {
+    return profile_of(*find(operation, algorithm), {.world = world}, 1,
+                      publishes ? Publications::yes : Publications::no);
+  };
+  for (uint32_t world = 2; world <= 16; world++) {
+    CAPTURE(world);
+    const double n = world, part = (n - 1) / n;
+    const auto is = [&](const Profile& profile, double rounds, const Work& work) {
+      CHECK(profile.inner_rounds == rounds);
+      CHECK(profile.outer_rounds == 0);
+      for (const Work& found : {profile.busiest, profile.mean}) {
+        CHECK(found.messages == doctest::Approx(work.messages));
+        CHECK(found.bytes == doctest::Approx(work.bytes));
+        CHECK(found.reduced == doctest::Approx(work.reduced));
+        CHECK(found.cold == doctest::Approx(work.cold));
+        CHECK(found.stored == doctest::Approx(work.stored));
+      }
+    };
+    is(of(Operation::all_reduce, Algorithm::ring, world), 2 * (n - 1),
+       {2 * (n - 1) + 1, 2 * part, part, 1 / n, 0});
+    is(of(Operation::all_reduce, Algorithm::direct, world), 2, {3 * (n - 1), 2 * part, part, 2 * part, 0});
+    // What is published is put once.
+    is(of(Operation::all_reduce, Algorithm::direct, world, true), 2,
+       {2 * (n - 1) + 2, part + (1 / n + part) / 2, part, part + 1 / n, 0});
+    is(of(Operation::all_reduce, Algorithm::one_shot, world), 1, {2 * (n - 1), n - 1, n - 1, n - 1, 1});
+    is(of(Operation::all_reduce, Algorithm::one_shot, world, true), 1, {2, n / 2, n - 1, 1, 1});
+  }
+}
+
+TEST_CASE("profile: what is moved is what payloads say, and sums are complete, whatever the world") {
+  for (const Schedule& schedule : catalogue()) {
+    for (uint32_t world = 1; world <= 16; world++) {
+      const Shape shape{.world = world};
+      const auto profile = profile_of(schedule, shape, 1, Publications::no);
+      CAPTURE(name_of(schedule.operation));
+      CAPTURE(name_of(schedule.algorithm));
+      CAPTURE(world);
+      // A vector that every chunk divides; a profile knows shares of it, not extents.
+      const uint64_t count = 720720;
+      if (schedule.operation != Operation::barrier && schedule.operation != Operation::all_to_all &&
+          schedule.operation != Operation::send_recv && count % schedule.chunks(shape) == 0)
+        CHECK(profile.mean.bytes * world ==
+              doctest::Approx(double(payload_elements(schedule, count, shape)) / double(count)));
+      if (reduces(schedule.operation))
+        CHECK(profile.mean.reduced * world ==
+              doctest::Approx(schedule.operation == Operation::all_reduce &&
+                                      schedule.algorithm == Algorithm::one_shot
+                                  ? double(world) * (world - 1)
+                                  : double(world - 1)));
+      CHECK(profile.busiest.bytes >= profile.mean.bytes * (1 - 1e-12));
+    }
+  }
+}
+
+TEST_CASE("profile: rounds and bytes between nodes") {
+  const std::vector<uint32_t> nodes{0, 0, 0, 0, 1, 1, 1, 1};
+  const Shape shape{.world = 8, .nodes = nodes};
+  const auto of = [&](Algorithm algorithm) {
+    return profile_of(*find(Operation::all_reduce, algorithm), shape, 1, Publications::no);
+  };
+  CHECK(of(Algorithm::ring).outer_rounds == 14);  // some rank sends to the other node in every one
+  CHECK(of(Algorithm::ring).outgoing == doctest::Approx(2 * 7 / 8.0));
+  CHECK(of(Algorithm::direct).outgoing == doctest::Approx(2 * 4 * 4 / 8.0));
+  CHECK(of(Algorithm::hierarchical).outer_rounds == 2);
+  CHECK(of(Algorithm::hierarchical).inner_rounds == 6);
+  CHECK(of(Algorithm::hierarchical).outgoing == doctest::Approx(2 * 1 / 2.0));
+  const auto reduce =
+      profile_of(*find(Operation::reduce, Algorithm::hierarchical), shape, 1, Publications::no);
+  CHECK(reduce.outer_rounds == 1);
+  CHECK(reduce.outgoing == doctest::Approx(1));
+}
+
+TEST_CASE("profile: wide partials weigh what they are wide, and in large worlds some ranks stand for all") {
+  const auto& halving = *find(Operation::reduce_scatter, Algorithm::halving_doubling);
+  const auto profile = profile_of(halving, {.world = 4}, 2, Publications::no);
+  CHECK(profile.busiest.bytes == doctest::Approx(0.5 + 2 * 0.25));  // the first half is what the ranks have
+  const auto& ring = *find(Operation::all_reduce, Algorithm::ring);
+  const auto large = profile_of(ring, {.world = 300}, 1, Publications::no);
+  CHECK(large.inner_rounds == 598);
+  CHECK(large.mean.bytes == doctest::Approx(2 * 299 / 300.0));
 }

@@ -56,7 +56,7 @@ const std::vector<Room> rooms{
     {"src/data_parallel/", {"data_parallel/", "rondo/"}},
     {"src/cli/explain.", {"cli/", "schedule/", "rondo/"}},
     // What is selected, and the table of it.
-    {"src/cli/explain_selection.", {"cli/", "engine/", "schedule/", "rondo/"}},
+    {"src/cli/explain_selection.", {"cli/", "engine/", "schedule/", "base/", "rondo/"}},
     {"src/cli/tune.", {"cli/", "engine/", "schedule/", "base/", "rondo/"}},
     // Judges what the rooms below will make of a machine.
     {"src/cli/doctor/", {"cli/", "engine/tuning.hpp", "bootstrap/", "transport/shm/", "base/", "rondo/"}},

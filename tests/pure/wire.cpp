@@ -88,7 +88,7 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK(decode_join(encode(join)) == join);
   CHECK_FALSE(decode_join(without_last(encode(join))).has_value());
 
-  const Policy policy{"direct", true, "all_reduce 8192 one_shot"};
+  const Policy policy{"direct", true, "all_reduce 8192 one_shot", 96};
   const Welcome welcome{0xfedcba9876543210,     Transport::shm,  policy, 12'345, 10'000,
                         {person(1), person(2)}, {{}, address(2)}};
   CHECK(decode_welcome(encode(welcome)) == welcome);
@@ -98,9 +98,12 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   Bytes unknown = encode(welcome);
   unknown[8] = std::byte(77);  // its transport
   CHECK_FALSE(decode_welcome(unknown).has_value());
+  Welcome coreless = welcome;
+  coreless.policy.cores = 0;
+  CHECK_FALSE(decode_welcome(encode(coreless)).has_value());
   // A world of four thousand million needs no memory until its bytes are there.
   CHECK_FALSE(
-      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(0).u32(0).u32(0xffffffff).take())
+      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(1).u32(0).u32(0).u32(0xffffffff).take())
           .has_value());
 
   const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
