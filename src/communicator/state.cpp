@@ -56,6 +56,7 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::make(const Opt
   auto job = bootstrap::Job::join(options, policy, *service, *state, {}, meeting);
   if (!job) return job.error();
   if (auto started = state->start(std::move(*job), **service); !started) return started.error();
+  if (meeting.root.empty()) state->home_ = options.root;  // a meeting's is nobody else's
   return state;
 }
 
