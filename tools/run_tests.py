@@ -77,7 +77,7 @@ def read_log(path):
 def run_tier(test, mode, wrapper):
     limit_s = max(LIMIT_S, test["timeout"])
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rondo-check-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rondo-test-check-") as folder:
         log = os.path.join(folder, "log")
         settings = {"TEST_LOG": log, "TEST_SKIP_SLOW": "0" if mode == "full" else "1"}
         trouble, output = run(wrapper + test["cmd"], {**test["env"], **settings}, limit_s, test["workdir"])
@@ -105,7 +105,7 @@ def run_tier(test, mode, wrapper):
 def train(build):
     """A short training on four processes must have learnt something."""
     counts = Counts()
-    with tempfile.TemporaryDirectory(prefix="rondo-train-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rondo-test-train-") as folder:
         command = [f"{build}/rondo", "run", "-n", str(RANKS), "--", f"{build}/trainer", "--out", folder,
                    "--steps", str(STEPS)]
         trouble, output = run(command, {}, TRAINING_LIMIT_S)

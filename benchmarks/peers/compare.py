@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """Rondo against other libraries: all-reduce of f32 in place, interleaved.
 
-  benchmarks/peers/compare.py tcp|shm [--ranks 2,4,8] [--sizes 64K,1M,8M,64M] [--rounds 5]
+  benchmarks/peers/compare.py tcp|shm [--ranks 2,4,8] [--sizes 64K,1M,8M,64M] [--rounds 5] [--build build]
 
 Every round runs every library once, one after another, so that a machine whose speed drifts treats all alike. A figure is the
 median over rounds; the ratio is Rondo's median over the best peer's. Debian packages: libgloo-dev libopenmpi-dev
-openmpi-bin (and build/rondo, from tools/build).
+openmpi-bin (and rondo in the folder --build, from tools/build).
 """
 import argparse, os, pathlib, shutil, statistics, subprocess, sys, tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 root = here.parent.parent
-rondo = root / "build/rondo"
 built = root / "build-peers"
 
 
@@ -43,16 +42,18 @@ def open_mpi(transport, extra=()):
         "--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1", "--mca", "btl", btl, *extra, built / "mpi", sizes]
 
 
-def gloo(ranks, sizes, scratch):
-    return [rondo, "run", "-n", ranks, "--", built / "gloo", sizes, scratch]
+def gloo(rondo):
+    return lambda ranks, sizes, scratch: [rondo, "run", "-n", ranks, "--", built / "gloo", sizes, scratch]
 
 
 segmented = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "5",
              "--mca", "coll_tuned_allreduce_algorithm_segmentsize", "262144"]
-libraries = {
-    "tcp": {"Open MPI": open_mpi("tcp"), "Open MPI, segmented ring": open_mpi("tcp", segmented), "Gloo ring": gloo},
-    "shm": {"Open MPI": open_mpi("shm"), "Open MPI, segmented ring": open_mpi("shm", segmented)},
-}
+transports = ("tcp", "shm")
+
+
+def peers_over(transport, rondo):
+    peers = {"Open MPI": open_mpi(transport), "Open MPI, segmented ring": open_mpi(transport, segmented)}
+    return peers | {"Gloo ring": gloo(rondo)} if transport == "tcp" else peers
 
 
 def lines(command, limit=200):
@@ -75,7 +76,7 @@ def run_peer(make, ranks, sizes):
     return {int(row[0]): float(row[1]) for row in rows}
 
 
-def run_rondo(transport, ranks, sizes):
+def run_rondo(rondo, transport, ranks, sizes):
     times = {}
     for size in sizes:
         for line in lines([rondo, "bench", "all_reduce", "-n", ranks, "-b", size, "-e", size, "--in-place", "only",
@@ -87,20 +88,22 @@ def run_rondo(transport, ranks, sizes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("transport", choices=libraries)
+    parser.add_argument("transport", choices=transports)
     parser.add_argument("--ranks", default="2,4,8")
     parser.add_argument("--sizes", default="64K,1M,8M,64M")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--build", default="build", help="the folder, from the root, whose rondo is measured")
     given = parser.parse_args()
     build()
     sizes = [in_bytes(size) for size in given.sizes.split(",")]
-    peers = libraries[given.transport]
+    rondo = root / given.build / "rondo"
+    peers = peers_over(given.transport, rondo)
     print("| ranks | size | Rondo us | " + " | ".join(peers) + " | Rondo GB/s | ratio to the best |")
     print("|---" * (5 + len(peers)) + "|")
     for ranks in given.ranks.split(","):
         times = {name: {size: [] for size in sizes} for name in ["Rondo", *peers]}
         for _ in range(given.rounds):
-            runs = {"Rondo": run_rondo(given.transport, ranks, sizes)}
+            runs = {"Rondo": run_rondo(rondo, given.transport, ranks, sizes)}
             runs.update({name: run_peer(make, ranks, sizes) for name, make in peers.items()})
             for name, row in runs.items():
                 for size, time in row.items():

@@ -28,7 +28,7 @@ rondo::Result<void> compare(std::span<const int64_t> gathered, std::span<const s
   };
   if (const auto late = others(0, 1); !late.empty())
     return rondo::Error{
-        rondo::ErrorCode::aborted,
+        rondo::ErrorCode::invalid_argument,
         fmt::format("rank {} could not start; its own message says why", fmt::join(late, ", "))};
   for (size_t i = 0; i < names.size(); i++)
     if (const auto odd = others(1 + i, gathered[1 + i]); !odd.empty())

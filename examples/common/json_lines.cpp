@@ -22,9 +22,23 @@ rondo::Result<JsonLines> JsonLines::create(const std::string& path) {
   return JsonLines(path, file);
 }
 
+rondo::Result<void> JsonLines::rename(const std::string& path) {
+  if (std::rename(path_.c_str(), path.c_str()) != 0) return cannot_write(path);
+  path_ = path;
+  return {};
+}
+
 rondo::Result<void> JsonLines::write(const nlohmann::ordered_json& line) {
   if (std::fprintf(file_.get(), "%s\n", line.dump().c_str()) < 0 || std::fflush(file_.get()) != 0)
     return cannot_write(path_);
+  return {};
+}
+
+rondo::Result<void> add_line(const std::string& path, const nlohmann::ordered_json& line) {
+  std::FILE* file = std::fopen(path.c_str(), "ab");  // one write, at the end whoever else writes
+  if (!file) return cannot_write(path);
+  const bool written = std::fputs((line.dump() + "\n").c_str(), file) >= 0;
+  if (std::fclose(file) != 0 || !written) return cannot_write(path);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rondo/communicator.hpp"
@@ -20,7 +21,7 @@ class RankSum {
   virtual rondo::Result<void> wait() = 0;
 };
 
-/// By the ranks of a communicator, which outlives it.
+/// By the ranks of a communicator, which outlives it. Between two sums another one may take its place.
 template <class T>
 class CommunicatorSum final : public RankSum<T> {
  public:
@@ -36,7 +37,7 @@ class CommunicatorSum final : public RankSum<T> {
     for (rondo::Work& work : works_)
       if (auto done = work.wait(); !done && !failure_) failure_ = done.error();
     works_.clear();
-    if (failure_) return *failure_;
+    if (const auto failure = std::exchange(failure_, std::nullopt)) return *failure;
     return {};
   }
 

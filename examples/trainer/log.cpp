@@ -11,6 +11,11 @@ nlohmann::ordered_json json_of(const StepLine& line) {
           {"communication_share", line.communication_share}};
 }
 
+nlohmann::ordered_json json_of(const ChangeLine& line) {
+  const char* const change = line.change == Change::shrunk ? "shrunk" : "grown";
+  return {{change, true}, {"step", line.step}, {"ranks", line.ranks}};
+}
+
 nlohmann::ordered_json json_of(const FinalLine& line) {
   return {{"final", true},
           {"held_out_loss", line.held_out_loss},

@@ -1,4 +1,5 @@
-// The lines of the training log, log.jsonl: one per step, and a last one with "final": true.
+// The lines of the training log, log.jsonl: one per step, one with "shrunk" or "grown": true wherever the number
+// of ranks changed, and a last one with "final": true.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,14 @@ struct StepLine {
   double communication_share;
 };
 
+// Ranks were lost, and the others go on; or newcomers were taken in.
+enum class Change : uint8_t { shrunk, grown };
+struct ChangeLine {
+  Change change;
+  uint64_t step;   // the first that they do, maybe once more
+  uint32_t ranks;  // that there are now
+};
+
 struct FinalLine {
   double held_out_loss;  // nats per byte
   uint64_t steps;
@@ -27,6 +36,7 @@ struct FinalLine {
 };
 
 nlohmann::ordered_json json_of(const StepLine& line);
+nlohmann::ordered_json json_of(const ChangeLine& line);
 nlohmann::ordered_json json_of(const FinalLine& line);
 
 }  // namespace trainer

@@ -32,6 +32,13 @@ void AdamW<T>::step(double learning_rate, std::span<const T> gradients, std::spa
 }
 
 template <class T>
+void AdamW<T>::restore(uint64_t steps, std::span<const T> m, std::span<const T> v) {
+  steps_ = steps;
+  m_.assign(m.begin(), m.end());
+  v_.assign(v.begin(), v.end());
+}
+
+template <class T>
 void sgd_step(double learning_rate, std::span<const T> gradients, std::span<T> parameters) {
   for (size_t i = 0; i < parameters.size(); i++) parameters[i] -= T(learning_rate) * gradients[i];
 }

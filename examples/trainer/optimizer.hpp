@@ -20,6 +20,11 @@ class AdamW {
   AdamW(const ParameterMap& map, const Settings& settings);
   void step(double learning_rate, std::span<const T> gradients, std::span<T> parameters);
 
+  /// All that it remembers, beside the number of steps.
+  std::span<const T> m() const { return m_; }
+  std::span<const T> v() const { return v_; }
+  void restore(uint64_t steps, std::span<const T> m, std::span<const T> v);
+
  private:
   const Settings settings_;
   std::vector<Tensor> tensors_;

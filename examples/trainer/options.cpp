@@ -40,6 +40,11 @@ void declare(CLI::App& app, TrainOptions& options) {
   app.add_option("--out", options.out, "folder for log.jsonl, loss.svg and sample.txt")
       ->capture_default_str();
   add_transport(app, options.transport);
+  app.add_flag("--elastic", options.elastic,
+               "when ranks are lost, the others redo the step and go on (start with rondo run --elastic); "
+               "takes newcomers in");
+  app.add_option("--record", options.record,
+                 "a file to which every rank adds which sequences it works through, a line per step");
   declare_training(app, options);
 }
 
@@ -62,9 +67,9 @@ std::string TrainOptions::agreed() const {
   return fmt::format(
       "steps {} seed {} batch {} micro-batches {} buckets {} optimizer {} lr {} warmup {} weight-decay {} "
       "clip {} "
-      "layers {} channels {} heads {} context {}",
+      "layers {} channels {} heads {} context {} elastic {}",
       steps, seed, sequences, micro_batches, buckets, optimizer, learning_rate, warmup, weight_decay, clip,
-      shape.layers, shape.channels, shape.heads, shape.context);
+      shape.layers, shape.channels, shape.heads, shape.context, elastic);
 }
 
 std::variant<TrainOptions, int> parse(int argc, const char* const* argv) {

@@ -13,7 +13,8 @@ struct TrainOptions {
   uint32_t micro_batches = 1, buckets = 1;
   ModelShape shape;
   double learning_rate = 0.006, weight_decay = 0.1, clip = 1;
-  std::string optimizer = "adamw", data, out = "out", transport;
+  std::string optimizer = "adamw", data, out = "out", transport, record;
+  bool elastic = false;
 
   /// Every option on which the ranks must agree, in words.
   std::string agreed() const;

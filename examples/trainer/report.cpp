@@ -12,14 +12,32 @@
 namespace trainer {
 
 rondo::Result<Report> Report::create(const std::string& folder, uint64_t steps) {
-  if (auto made = make_folder(folder); !made) return made.error();
-  auto log = JsonLines::create(folder + "/log.jsonl");
+  Report report(folder, steps);
+  if (auto begun = report.take_over(); !begun) return begun.error();
+  return report;
+}
+
+rondo::Result<void> Report::take_over() {
+  if (auto made = make_folder(folder_); !made) return made.error();
+  auto log = JsonLines::create(path("log.jsonl.new"));
   if (!log) return log.error();
-  return Report(folder, steps, std::move(*log));
+  for (const auto& note : notes_) {
+    auto written = log->write(std::visit([](const auto& line) { return json_of(line); }, note));
+    if (!written) return written;
+  }
+  if (auto renamed = log->rename(path("log.jsonl")); !renamed) return renamed;
+  log_ = std::move(*log);
+  return {};
+}
+
+rondo::Result<void> Report::replace_notes(std::vector<Note> notes) {
+  notes_ = std::move(notes);
+  return writes() ? take_over() : rondo::Result<void>();
 }
 
 rondo::Result<void> Report::step(const StepLine& line) {
-  losses_.push_back(line.loss);
+  notes_.push_back(line);
+  if (!writes()) return {};
   const auto now = std::chrono::steady_clock::now();
   if (line.step == 1 || line.step == steps_ || now - printed_ >= std::chrono::seconds(1)) {
     printed_ = now;
@@ -28,14 +46,23 @@ rondo::Result<void> Report::step(const StepLine& line) {
                100 * line.communication_share);
     std::fflush(stdout);
   }
-  return log_.write(json_of(line));
+  return log_->write(json_of(line));
+}
+
+rondo::Result<void> Report::changed(const ChangeLine& line) {
+  notes_.push_back(line);
+  if (!writes()) return {};
+  fmt::print("ranks {}; {} go on with step {}\n", line.change == Change::shrunk ? "were lost" : "have joined",
+             line.ranks, line.step);
+  std::fflush(stdout);
+  return log_->write(json_of(line));
 }
 
 rondo::Result<void> Report::final(const FinalLine& line) {
   held_out_loss_ = line.held_out_loss;
   fmt::print("held-out loss {:.3f} nats per byte after {} steps in {:.1f} s\n", line.held_out_loss,
              line.steps, line.seconds);
-  return log_.write(json_of(line));
+  return log_->write(json_of(line));
 }
 
 rondo::Result<void> Report::sample(const std::string& text) {
@@ -49,18 +76,21 @@ rondo::Result<void> Report::plot() const {
   constexpr size_t reach = 12;  // to both sides
   plot::Series each{"training, each step", "#b9d3ea", {}, 1};
   plot::Series mean{"training, mean of 25 steps", plot::colours[0], {}, 2.5};
-  for (size_t i = 0; i < losses_.size(); i++) {
+  std::vector<double> losses;
+  for (const auto& note : notes_)
+    if (const auto* step = std::get_if<StepLine>(&note)) losses.push_back(step->loss);
+  for (size_t i = 0; i < losses.size(); i++) {
     // At the start, where the loss falls fast, only as far forward as back.
-    const size_t before = std::min(reach, i), after = std::min(before, losses_.size() - 1 - i);
-    const auto first = losses_.begin() + long(i - before), last = losses_.begin() + long(i + after) + 1;
-    each.points.push_back({double(i + 1), losses_[i]});
+    const size_t before = std::min(reach, i), after = std::min(before, losses.size() - 1 - i);
+    const auto first = losses.begin() + long(i - before), last = losses.begin() + long(i + after) + 1;
+    each.points.push_back({double(i + 1), losses[i]});
     mean.points.push_back({double(i + 1), std::accumulate(first, last, 0.0) / double(last - first)});
   }
   plot::Plot picture{"Loss of a byte-level GPT", {"step"}, {"nats per byte"}, {each, mean}};
   if (held_out_loss_)
     picture.series.push_back({fmt::format("held out, at the end: {:.3f}", *held_out_loss_),
                               plot::colours[1],
-                              {{1, *held_out_loss_}, {double(losses_.size()), *held_out_loss_}},
+                              {{1, *held_out_loss_}, {double(losses.size()), *held_out_loss_}},
                               2,
                               true});
   return write_file(path("loss.svg"), plot::to_svg(picture));

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "agree.hpp"
-#include "buffer.hpp"
 #include "corpus.hpp"
-#include "digest.hpp"
+#include "elastic.hpp"
 #include "optimizer.hpp"
+#include "record.hpp"
 #include "report.hpp"
 #include "sample.hpp"
+#include "state.hpp"
 #include "step.hpp"
 #include "text.hpp"
 
@@ -23,10 +25,10 @@ using rondo::Result;
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 
-// What a rank needs before the first step. Only rank 0 has a report.
+// What a rank needs before the first step.
 struct Prepared {
   Corpus corpus;
-  std::optional<Report> report;
+  Report report;
 };
 
 Result<Prepared> prepare(const TrainOptions& options, rondo::Rank rank) {
@@ -34,56 +36,71 @@ Result<Prepared> prepare(const TrainOptions& options, rondo::Rank rank) {
   if (!text) return text.error();
   auto corpus = Corpus::create(std::move(*text), options.shape.context);
   if (!corpus) return corpus.error();
-  Prepared ready{std::move(*corpus), std::nullopt};
-  if (rank == 0) {
-    auto report = Report::create(options.out, options.steps);
-    if (!report) return report.error();
-    ready.report = std::move(*report);
-  }
+  Prepared ready{std::move(*corpus), Report(options.out, options.steps)};
+  if (rank == 0)
+    if (auto begun = ready.report.take_over(); !begun) return begun.error();
   return ready;
 }
 
 class Training {
  public:
   Training(Communicator& communicator, const TrainOptions& options, Gemm<float> gemm, const Corpus& corpus,
-           std::optional<Report>& report)
+           Report& report, const std::vector<Fact>& facts)
       : communicator_(communicator),
         options_(options),
         corpus_(corpus),
         report_(report),
-        share_{communicator.rank(), communicator.world(), options.micro_batches, options.seed,
-               options.sequences},
+        facts_(facts),
         model_(options.shape, gemm),
-        parameters_(model_.map().size()),
+        state_(model_.map(), {.weight_decay = options.weight_decay}),
         sum_(communicator),
-        gradient_(parameters_.span().size(), even_buckets(parameters_.span().size(), options.buckets)),
-        adamw_(model_.map(), {.weight_decay = options.weight_decay}) {
-    std::ranges::copy(initial_parameters<float>(options.shape, options.seed), parameters_.span().begin());
+        gradient_(model_.map().size(), even_buckets(model_.map().size(), options.buckets)) {
+    std::ranges::copy(initial_parameters<float>(options.shape, options.seed),
+                      state_.parameters.span().begin());
   }
 
-  std::string parameter_digest() const {
-    const auto bytes = std::as_bytes(parameters_.span());
-    return sha256_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-  Result<Outcome> run(const std::atomic<int>& interrupt);
+  /// From where the ranks of the communicator stand to the end. `lost`: there were more of them before.
+  Result<Outcome> run(const std::atomic<int>& interrupt, bool lost);
+  /// Its state has been compared with the others' once: it can go on without some of them.
+  bool begun() const { return state_.begun; }
 
  private:
+  Result<void> begin(bool lost);
   void introduce() const;
-  Result<bool> step(uint64_t number, bool stop);
-  void update(uint64_t number);
-  Result<void> finish(Seconds duration);
+  Result<bool> step(bool stop);
+  Result<void> welcome_newcomers();
+  void update();
+  Result<void> finish();
+  Result<void> leave_results(double held_out_loss);
 
   Communicator& communicator_;
   const TrainOptions& options_;
   const Corpus& corpus_;
-  std::optional<Report>& report_;
-  const Share share_;
+  Report& report_;
+  const std::vector<Fact>& facts_;
+  Share share_;
   Model<float> model_;
-  Buffer<float> parameters_;
+  State state_;
   CommunicatorSum<float> sum_;
   StepGradient<float> gradient_;
-  AdamW<float> adamw_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point trained_;  // the last step was done
 };
+
+// Whoever is rank 0 now writes.
+Result<void> Training::begin(bool lost) {
+  share_ = {communicator_.rank(), communicator_.world(), options_.micro_batches, options_.seed,
+            options_.sequences};
+  if (auto caught_up = catch_up(communicator_, state_, report_); !caught_up) return caught_up;
+  const Fact start{state_.steps == 0 ? "set of initial parameters" : "state", state_.digest()};
+  if (auto agreed = agree(communicator_, true, {&start, 1}); !agreed) return agreed;
+  if (communicator_.rank() == 0 && !report_.writes())
+    if (auto begun = report_.take_over(); !begun) return begun;
+  const bool before_all = !std::exchange(state_.begun, true) && state_.steps == 0;
+  if (lost) return report_.changed({Change::shrunk, state_.steps + 1, communicator_.world()});
+  if (before_all && report_.writes()) introduce();
+  return {};
+}
 
 void Training::introduce() const {
   const Text& text = corpus_.text();
@@ -93,68 +110,91 @@ void Training::introduce() const {
                "was given.\n"
                "WARNING: learning from GENERATED SENTENCES instead, which are far easier to predict.\n");
   fmt::print("{} rank{}, {} parameters, {} tokens per step; text: {}, {} bytes, sha256 {}...\n",
-             communicator_.world(), communicator_.world() == 1 ? "" : "s", grouped(parameters_.span().size()),
+             communicator_.world(), communicator_.world() == 1 ? "" : "s", grouped(model_.map().size()),
              grouped(options_.sequences * uint64_t(options_.shape.context)), text.name,
              grouped(text.bytes.size()), text.sha256.substr(0, 12));
 }
 
-void Training::update(uint64_t number) {
+void Training::update() {
   const LearningRate rate{options_.learning_rate, options_.warmup, options_.steps};
-  const std::span<float> gradient = gradient_.values(), parameters = parameters_.span();
+  const std::span<float> gradient = gradient_.values(), parameters = state_.parameters.span();
   if (options_.clip > 0) clip(options_.clip, gradient);
-  if (options_.optimizer == "sgd") return sgd_step<float>(rate.at(number), gradient, parameters);
-  adamw_.step(rate.at(number), gradient, parameters);
+  if (options_.optimizer == "sgd") return sgd_step<float>(rate.at(state_.steps), gradient, parameters);
+  state_.adamw.step(rate.at(state_.steps), gradient, parameters);
 }
 
 // True when the training shall stop here.
-Result<bool> Training::step(uint64_t number, bool stop) {
+Result<bool> Training::step(bool stop) {
+  if (!options_.record.empty())
+    if (auto recorded = record(options_.record, state_.steps, share_); !recorded) return recorded.error();
   const auto start = Clock::now();
-  const auto done =
-      mean_gradient<float>(model_, parameters_.span(), corpus_, share_, number, stop, sum_, gradient_);
+  const auto done = mean_gradient<float>(model_, state_.parameters.span(), corpus_, share_, state_.steps,
+                                         stop, sum_, gradient_);
   if (!done) return done.error();
-  update(number);
+  update();
+  state_.steps++;
   const Seconds took = Clock::now() - start;
-  if (report_) {
-    auto written = report_->step({number + 1, done->loss, done->targets / took.count(), done->waited / took});
-    if (!written) return written.error();
-  }
+  const StepLine line{state_.steps, done->loss, done->targets / took.count(), done->waited / took};
+  if (auto written = report_.step(line); !written) return written.error();
   return done->stop;
 }
 
-Result<Outcome> Training::run(const std::atomic<int>& interrupt) {
-  if (report_) introduce();
-  const auto start = Clock::now();
-  for (uint64_t number = 0; number < options_.steps; number++) {
-    const auto stop = step(number, interrupt.load(std::memory_order_relaxed) != 0);
+// All stand at the same step here. One that does not fit, which knows it too and ends, is lost like any other.
+Result<void> Training::welcome_newcomers() {
+  if (!options_.elastic) return {};
+  const auto newcomers = wanted_newcomers(communicator_, options_.out + "/newcomers");
+  if (!newcomers) return newcomers.error();
+  if (*newcomers == 0 || !take_in(communicator_, *newcomers)) return {};
+  const auto noted = report_.changed({Change::grown, state_.steps + 1, communicator_.world()});
+  if (!noted) return noted;
+  if (auto agreed = agree(communicator_, true, facts_); !agreed)
+    return rondo::Error{rondo::ErrorCode::peer_lost, agreed.error().message, agreed.error().peer};
+  return begin(false);
+}
+
+Result<Outcome> Training::run(const std::atomic<int>& interrupt, bool lost) {
+  if (auto begun = begin(lost); !begun) return begun.error();
+  while (state_.steps < options_.steps) {
+    const auto stop = step(interrupt.load(std::memory_order_relaxed) != 0);
+    trained_ = Clock::now();
     if (!stop) return stop.error();
-    if (!*stop) continue;
-    if (report_) {
-      fmt::print("interrupted after step {}\n", number + 1);
-      if (auto drawn = report_->plot(); !drawn) return drawn.error();
+    if (!*stop) {
+      if (auto welcomed = welcome_newcomers(); !welcomed) return welcomed.error();
+      continue;
+    }
+    if (report_.writes()) {
+      fmt::print("interrupted after step {}\n", state_.steps);
+      if (auto drawn = report_.plot(); !drawn) return drawn.error();
     }
     return Outcome::interrupted;
   }
-  if (auto finished = finish(Clock::now() - start); !finished) return finished.error();
+  if (auto finished = finish(); !finished) return finished.error();
   return Outcome::finished;
 }
 
-Result<void> Training::finish(Seconds duration) {
+Result<void> Training::finish() {
   CommunicatorSum<double> sum(communicator_);
-  const auto loss = held_out_loss<float>(model_, parameters_.span(), corpus_, share_, sum);
+  const auto loss = held_out_loss<float>(model_, state_.parameters.span(), corpus_, share_, sum);
   if (!loss) return loss.error();
-  if (!report_) return {};
-  const FinalLine line{*loss,
+  if (report_.writes())
+    if (auto left = leave_results(*loss); !left) return left;
+  // If the rank that writes is lost before it is done, another one must still be there.
+  return options_.elastic ? communicator_.barrier() : Result<void>();
+}
+
+Result<void> Training::leave_results(double held_out_loss) {
+  const FinalLine line{held_out_loss,
                        options_.steps,
                        communicator_.world(),
-                       parameters_.span().size(),
-                       duration.count(),
+                       model_.map().size(),
+                       Seconds(trained_ - start_).count(),
                        corpus_.text().sha256,
                        std::string(communicator_.transport())};
-  if (auto written = report_->final(line); !written) return written;
-  if (auto drawn = report_->plot(); !drawn) return drawn;
+  if (auto written = report_.final(line); !written) return written;
+  if (auto drawn = report_.plot(); !drawn) return drawn;
   constexpr double temperature = 0.7;
-  return report_->sample(sample<float>(model_, parameters_.span(), "\n", 600, temperature, options_.seed) +
-                         "\n");
+  return report_.sample(
+      sample<float>(model_, state_.parameters.span(), "\n", 600, temperature, options_.seed) + "\n");
 }
 
 }  // namespace
@@ -164,12 +204,23 @@ Result<Outcome> train(Communicator& communicator, const TrainOptions& options, G
   auto ready = prepare(options, communicator.rank());
   std::vector<Fact> facts{{"command line", options.agreed()},
                           {"text", ready ? ready->corpus.text().sha256 : ""}};
-  if (auto agreed = agree(communicator, ready.ok(), facts); !agreed)
-    return ready ? agreed.error() : ready.error();
-  Training training(communicator, options, gemm, ready->corpus, ready->report);
-  const Fact start{"set of initial parameters", training.parameter_digest()};
-  if (auto agreed = agree(communicator, true, {&start, 1}); !agreed) return agreed.error();
-  return training.run(interrupt);
+  std::optional<Training> training;
+  // With the ranks that there are, to the end, or until one of them is lost.
+  const auto live = [&](bool lost) -> Result<Outcome> {
+    if (auto agreed = agree(communicator, ready.ok(), facts); !agreed)
+      return ready ? agreed.error() : ready.error();
+    if (!training) training.emplace(communicator, options, gemm, ready->corpus, ready->report, facts);
+    return training->run(interrupt, lost);
+  };
+  auto outcome = live(false);
+  while (!outcome && options.elastic && training && training->begun() && survivable(outcome.error())) {
+    fmt::print(stderr, "trainer: {}; the ranks that are left go on\n", outcome.error().message);
+    auto rest = communicator.shrink();
+    if (!rest) return rest.error();
+    communicator = std::move(*rest);
+    outcome = live(true);
+  }
+  return outcome;
 }
 
 }  // namespace trainer

@@ -385,6 +385,13 @@ class Communicator {
   /// deadline. Errors: timeout (names those that have not called it; it may be called again), peer_lost (the others have
   /// gone on without this rank), system. docs/failures.md has the loop in which it is used.
   Result<Communicator> shrink(const CallOptions& call = {});
+  /// These ranks, as they are, and `newcomers` more: processes that join with create() or from_environment(), with
+  /// RONDO_ROOT = `root`, RONDO_WORLD = world() + newcomers, the next numbers as RONDO_RANK, and the secret of this job; they may
+  /// come before the call. `root` is of rank 0's machine; empty: the one by which this job has met, after a shrink too.
+  /// Waits at most the call's timeout, else the init timeout. All ranks succeed or none; afterwards only the result can be shrunk.
+  /// Errors: those of an operation, after which shrink() tells what became of it; and those of create(), which do not fail this
+  /// communicator: timeout (names those that have not come), mismatch (ranks differ in the arguments), peer_lost.
+  Result<Communicator> grow(uint32_t newcomers, std::string_view root = {}, const CallOptions& call = {});
   /// Of one that came of split, duplicate or shrink: each rank's rank in the communicator that it came from. Else empty.
   std::vector<Rank> parent_ranks() const;
 

@@ -42,7 +42,8 @@ Result<void> one_of(const Setting& setting, std::span<const std::string_view> al
   std::string list;
   for (const auto word : allowed) {
     if (setting.value == word) return {};
-    list += (list.empty() ? "" : ", ") + std::string(word);
+    if (!list.empty()) list += ", ";
+    list += word;
   }
   return invalid(setting, "must be one of: " + list);
 }

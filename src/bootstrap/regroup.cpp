@@ -25,8 +25,7 @@ Regroup::Regroup(Setup setup)
 void Regroup::call(uint64_t held, TimePoint deadline, Done done) {
   if (phase_ == Phase::closed) return done(Error{ErrorCode::aborted, "this communicator is being destroyed"});
   if (phase_ == Phase::gone_on)
-    return done(
-        Error{ErrorCode::invalid_argument, "this communicator has been shrunk; shrink its successor"});
+    return done(Error{ErrorCode::invalid_argument, "this communicator has a successor; shrink that"});
   held_ = held;
   done_ = std::move(done);
   deadline_timer_.expires_at(deadline);

@@ -82,7 +82,10 @@ void StateDoor::await_signal() {
 std::string StateDoor::document() {
   const std::lock_guard lock(mutex_);
   std::string list;
-  for (const auto& [id, tell] : tellers_) list += (list.empty() ? "" : ", ") + tell();
+  for (const auto& [id, tell] : tellers_) {
+    if (!list.empty()) list += ", ";
+    list += tell();
+  }
   return fmt::format("{{\"rondo\": \"{}\", \"pid\": {}, \"communicators\": [{}]}}\n", RONDO_VERSION,
                      ::getpid(), list);
 }

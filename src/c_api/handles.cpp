@@ -165,6 +165,21 @@ rondo_status rondo_comm_shrink(rondo_comm* comm, const rondo_call_options* optio
   });
 }
 
+rondo_status rondo_comm_grow(rondo_comm* comm, uint32_t newcomers, const char* root,
+                             const rondo_call_options* options, rondo_comm** grown) {
+  const char* const function = "rondo_comm_grow";
+  if (grown != nullptr) *grown = nullptr;
+  return guarded([&]() -> Result<void> {
+    if (comm == nullptr || grown == nullptr) return invalid(function, "a communicator is NULL");
+    const auto call = c_api::call_options(function, options);
+    if (!call) return call.error();
+    auto made = comm->communicator.grow(newcomers, root == nullptr ? "" : root, *call);
+    if (!made) return made.error();
+    *grown = new rondo_comm{std::move(*made)};
+    return {};
+  });
+}
+
 int64_t rondo_comm_parent_rank(const rondo_comm* comm, uint32_t rank) {
   if (comm == nullptr) return -1;
   const auto parents = comm->communicator.parent_ranks();

@@ -27,10 +27,12 @@ struct LaunchSpec {
   std::vector<std::pair<std::string, std::string>> environment;  // in addition to what every rank gets
   std::string name = "rondo run";                                // begins the launcher's own messages
   bool prefix_output = true;                                     // "[rank] " before every line
+  bool elastic = false;                                          // when a rank fails, the others go on
 };
 
 /// Runs the job to its end. Call it from a process with a single thread. Returns the exit code: 0, the first
-/// failing rank's (128 + signal), 124 after the timeout, 127 when the program cannot be executed.
+/// failing rank's (128 + signal; for an elastic job see verdict.hpp), 124 after the timeout, 127 when the program
+/// cannot be executed.
 int launch(const LaunchSpec& spec);
 
 }  // namespace rondo::cli

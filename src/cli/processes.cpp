@@ -101,8 +101,8 @@ std::vector<Process> descendants() {
 bool sweep_descendants(std::chrono::milliseconds patience, const std::function<void(pid_t, int)>& reaped) {
   const auto deadline = Clock::now() + patience;
   for (;;) {
-    for (const Process& process : descendants())
-      if (!process.zombie) ::kill(process.pid, SIGKILL);
+    // Also what looks dead: so does a process whose first thread has ended before the others.
+    for (const Process& process : descendants()) ::kill(process.pid, SIGKILL);
     int status = 0;
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) reaped(pid, status);

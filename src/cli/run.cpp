@@ -44,15 +44,20 @@ CLI::App* add_run(CLI::App& app, std::function<int()>& action) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* run = app.add_subcommand("run",
                                      "Start N copies of a program as the ranks of a job on this machine:\n"
-                                     "rondo run -n N [--timeout S] [--] PROGRAM [ARGS...]");
+                                     "rondo run -n N [--timeout S] [--elastic] [--] PROGRAM [ARGS...]");
   run->add_option("-n", arguments->spec.ranks, "Number of ranks")->required()->check(CLI::Range(1, 1024));
   run->add_option("--timeout", arguments->timeout_s,
                   "End the job after this many seconds, with exit code 124")
       ->check(CLI::Range(0.001, 1e6));
+  run->add_flag("--elastic", arguments->spec.elastic, "When a rank fails, say so and let the others go on");
   run->footer(
       "Exit code: 0 when all ranks end well, else that of the rank that failed first (128 + the signal's "
       "number),\n"
-      "124 after the timeout, 127 when PROGRAM cannot be executed, 2 for wrong usage.");
+      "124 after the timeout, 127 when PROGRAM cannot be executed, 2 for wrong usage. With --elastic: 0 when "
+      "all\n"
+      "ranks that remain end well, else the code of the first of them that fails; that of the last rank "
+      "when\n"
+      "none remains.");
   // PROGRAM and all that follows, options included, belong to the program.
   run->prefix_command();
   run->callback([run, arguments, &action] {

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/cores.hpp"
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
 #include "base/log.hpp"
+#include "communicator/growth.hpp"
 #include "communicator/state.hpp"
 #include "engine/selection.hpp"
 #include "schedule/catalogue.hpp"
@@ -13,6 +16,7 @@
 namespace rondo {
 namespace {
 
+constexpr std::chrono::seconds grown_grace{5};
 static_assert(engine::Tuning::longest_text <= bootstrap::longest_table);
 
 // What this rank's options say; only rank 0's table counts, so the others' need not be there.
@@ -141,6 +145,37 @@ Result<Communicator> Communicator::shrink(const CallOptions& options) {
   auto state = state_->shrink(options);
   if (!state) return state.error();
   return Communicator(std::move(*state));
+}
+
+// All or none: the ranks join with the newcomers, and then tell each other whether they have. Where a rank is lost in
+// that moment some may have learned that all have, and gone on, and some not: shrink finds out for those.
+Result<Communicator> Communicator::grow(uint32_t newcomers, std::string_view root,
+                                        const CallOptions& options) {
+  if (!state_) return moved_from();
+  const std::string where(root.empty() ? state_->home() : root);
+  const auto own = growth_of(world(), newcomers, where);
+  if (!own) return own.error();
+  std::vector<Growth> all(world(), *own);
+  const CallOptions limit{.timeout = options.timeout};
+  if (auto done = all_gather(&all[rank()], all.data(), all.size() * sizeof(Growth), DataType::u8, limit);
+      !done)
+    return done.error();
+  if (auto same = same_growth(all); !same) return same.error();
+
+  const auto patience = options.timeout.value_or(state_->init_timeout());
+  auto next = state_->join_grown(newcomers, where, patience);
+  std::array<int32_t, 1> all_joined{next.ok()};
+  // Others may be waiting in vain when this one has failed.
+  if (auto told = all_reduce(std::span(all_joined), Reduction::min, {.timeout = patience + grown_grace});
+      !told) {
+    if (next) state_->doubt(std::move(*next));
+    return told.error();
+  }
+  if (!next) return next.error();
+  if (all_joined[0] == 0)
+    return Error{ErrorCode::peer_lost,
+                 fmt::format("rank {} of {}, grow: another rank could not join", rank(), world())};
+  return Communicator(state_->confirm(std::move(*next)));
 }
 
 std::vector<Rank> Communicator::parent_ranks() const {

@@ -56,6 +56,7 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::make(const Opt
   auto job = bootstrap::Job::join(options, policy, *service, *state, {}, meeting);
   if (!job) return job.error();
   if (auto started = state->start(std::move(*job), **service); !started) return started.error();
+  if (meeting.root.empty()) state->home_ = options.root;  // a meeting's is nobody else's
   return state;
 }
 
@@ -114,9 +115,9 @@ Result<void> Communicator::State::start(std::unique_ptr<bootstrap::Job> job, boo
   if (shm_)
     if (auto watched = watch(service); !watched) return watched;
   waiter_->set_budget(engine::Waiter::budget_for(job_->local_world()));
-  const engine::Engine::Place place{job_->rank(),  job_->world(),
-                                    job_->epoch(), schedule::algorithm_named(job_->policy().algorithm),
-                                    job_->nodes(), tuning(), job_->policy().cores};
+  const engine::Engine::Place place{
+      job_->rank(),  job_->world(), job_->epoch(),       schedule::algorithm_named(job_->policy().algorithm),
+      job_->nodes(), tuning(),      job_->policy().cores};
   Fabric& fabric = with_faults(shm_ ? static_cast<Fabric&>(*shm_) : tcp_);
   engine_ = std::make_unique<engine::Engine>(place, fabric, *waiter_, failure_);
   runner_ = std::make_unique<Runner>();

@@ -38,9 +38,12 @@ class Communicator::State final : bootstrap::Handler {
   uint32_t world() const noexcept { return job_->world(); }
   std::string_view transport() const noexcept { return world() == 1 ? "local" : shm_ ? "shm" : "tcp"; }
   Counters counters() const noexcept { return engine_->counters(); }
+  milliseconds init_timeout() const noexcept { return *options_.init_timeout; }
   bool reproducible() const noexcept { return job_->policy().reproducible; }
   std::string_view algorithm() const noexcept { return name_of(engine_->algorithm()); }
   const std::vector<Rank>& parents() const noexcept { return parents_; }
+  /// Where newcomers look for this communicator; "": they cannot know.
+  const std::string& home() const noexcept { return home_; }
 
   Result<void> run(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group);
   Result<Work> submit(const engine::Call& call, const CallOptions& options, std::unique_ptr<Group> group);
@@ -53,6 +56,13 @@ class Communicator::State final : bootstrap::Handler {
   /// Not collective over this communicator but over the part.
   Result<std::unique_ptr<State>> join_part(const Part& part, bootstrap::Meeting meeting) const;
   Result<std::unique_ptr<State>> shrink(const CallOptions& call);
+  /// The same ranks and those that come to `root`, if all of these succeed.
+  Result<std::unique_ptr<State>> join_grown(uint32_t newcomers, const std::string& root,
+                                            milliseconds patience) const;
+  /// They have all succeeded: `next` takes this one's place.
+  std::unique_ptr<State> confirm(std::unique_ptr<State> next);
+  /// Maybe they have, and some know it: shrink will ask.
+  void doubt(std::unique_ptr<State> next);
 
  private:
   State(const Options& options, std::unique_ptr<engine::Waiter> waiter);
@@ -64,7 +74,9 @@ class Communicator::State final : bootstrap::Handler {
   Result<void> watch(bootstrap::Service& service);
   TimePoint deadline_of(const CallOptions& call) const;
 
+  Options options_as(Rank rank, uint32_t world, const std::string& root) const;
   Result<std::unique_ptr<State>> join_as(const Part& part, bootstrap::Meeting meeting) const;
+  Result<std::unique_ptr<State>> join_alone() const;
   Result<std::unique_ptr<State>> join_planned(const bootstrap::Regrouping& plan, TimePoint deadline) const;
   std::unique_ptr<State> succeed(std::unique_ptr<State> next);
   Error because(Error error, const std::string& why) const;
@@ -82,6 +94,8 @@ class Communicator::State final : bootstrap::Handler {
   std::mutex shrinking_;
   std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_;  // from which this one came, in a long line
   std::vector<Rank> parents_;
+  std::string home_;
+  std::unique_ptr<State> doubtful_;  // guarded by shrinking_
   engine::Failure failure_;
   std::shared_ptr<engine::Waiter> waiter_;
   SharedMemory memory_;  // until join returns

@@ -1,4 +1,4 @@
-// Communicators that come of another: parts, and the successor of one that has failed.
+// Communicators that come of another: parts, the successor of one that has failed, one with newcomers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,15 +12,20 @@ constexpr int most_refusals = 3;
 
 }  // namespace
 
-// With the options of this one, but for where and who.
+// Those of this one, but for where and who.
+Options Communicator::State::options_as(Rank rank, uint32_t world, const std::string& root) const {
+  Options options = options_;
+  options.rank = rank;
+  options.world = world;
+  options.root = root;
+  if (rank_ != 0 || rank != 0) options.listen.clear();  // rank 0's address alone
+  options.fault.clear();                                // it names ranks and operations of the job
+  return options;
+}
+
 Result<std::unique_ptr<Communicator::State>> Communicator::State::join_as(const Part& part,
                                                                           bootstrap::Meeting meeting) const {
-  Options options = options_;
-  options.rank = part.rank;
-  options.world = uint32_t(part.members.size());
-  options.root = meeting.root;
-  if (rank() != 0 || part.rank != 0) options.listen.clear();  // rank 0's address alone
-  options.fault.clear();                                      // it names ranks and operations of the job
+  const Options options = options_as(part.rank, uint32_t(part.members.size()), meeting.root);
   auto state = join(options, job_->policy(), meeting);
   if (state) (*state)->parents_ = part.members;
   return state;
@@ -38,13 +43,43 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_part(
   return state;
 }
 
+// As in a part, a failure of this communicator ends the wait.
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_grown(uint32_t newcomers,
+                                                                             const std::string& root,
+                                                                             milliseconds patience) const {
+  Options options = options_as(rank_, world() + newcomers, root);
+  options.init_timeout = patience;
+  if (root != home_) options.listen.clear();  // it is the way to that root alone
+  bootstrap::Meeting open;
+  open.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
+  auto state = join(options, job_->policy(), open);
+  if (state) (*state)->options_.init_timeout = options_.init_timeout;
+  return state;
+}
+
+std::unique_ptr<Communicator::State> Communicator::State::confirm(std::unique_ptr<State> next) {
+  const std::lock_guard lock(shrinking_);
+  return succeed(std::move(next));
+}
+
+void Communicator::State::doubt(std::unique_ptr<State> next) {
+  const std::lock_guard lock(shrinking_);
+  doubtful_ = std::move(next);
+}
+
+Result<std::unique_ptr<Communicator::State>> Communicator::State::join_alone() const {
+  auto state = join_as({{0}, 0}, {});
+  if (state) (*state)->home_ = home_;
+  return state;
+}
+
 // What all that are left hold becomes the successor; what has not become it is kept as a door, which tells
 // those that took it for the successor.
 Result<std::unique_ptr<Communicator::State>> Communicator::State::shrink(const CallOptions& call) {
   const std::lock_guard lock(shrinking_);
   const TimePoint deadline = deadline_of(call);
-  if (world() == 1) return join_as({{0}, 0}, {});
-  std::unique_ptr<State> next;
+  if (world() == 1) return join_alone();
+  std::unique_ptr<State> next = std::move(doubtful_);
   std::string last;  // why there is none
   std::vector<Rank> members;
   int refusals = 0;  // by the system, of a communicator of these members
@@ -84,10 +119,11 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_planned(
 }
 
 std::unique_ptr<Communicator::State> Communicator::State::succeed(std::unique_ptr<State> next) {
+  formers_.push_back(job_->keep_door());
   for (const auto& former : formers_) former->succeeded_by(next->job_->epoch());
   next->formers_ = std::move(formers_);
-  next->formers_.push_back(job_->keep_door());
   formers_.clear();
+  if (next->home_.empty()) next->home_ = home_;
   return next;
 }
 

@@ -27,6 +27,12 @@ struct Call {
 
 /// Whether they are the same but for their buffers and weights.
 bool alike(const Call& a, const Call& b) noexcept;
+/// Makes `call` the same as `next`, which is alike.
+inline void renew(Call& call, const Call& next) noexcept {
+  call.input = next.input;
+  call.output = next.output;
+  call.weight = next.weight;
+}
 /// "all_reduce of 1024 f32, sum"
 std::string describe(const Call& call);
 

@@ -35,27 +35,25 @@ uint64_t shared_window(uint64_t bytes) { return bytes <= 64 << 20 ? 2 << 20 : 64
 
 void Engine::begin(const Call& call, TimePoint deadline) {
   counters_.operations = ++sequence_;
-  Record record;
-  record.sequence = sequence_;
+  Ordinals ordinals{.sequence = sequence_};
   if (call.operation == schedule::Operation::send_recv) {
-    if (call.to != schedule::nobody) record.sent = ++sent_[call.to];
-    if (call.from != schedule::nobody) record.received = ++received_[call.from];
+    if (call.to != schedule::nobody) ordinals.sent = ++sent_[call.to];
+    if (call.from != schedule::nobody) ordinals.received = ++received_[call.from];
   } else {
-    record.collective = ++collectives_;
+    ordinals.collective = ++collectives_;
   }
   waiter_.moved();
   const bool again = program_ != nullptr && alike(call, asked_);
-  const auto algorithm = again ? call_.algorithm : choose(call);
-  asked_ = call_ = call;
-  call_.algorithm = algorithm;
-  algorithm_.store(*algorithm, std::memory_order_relaxed);
-  record.call = call_;
-  record.began = Clock::now();
-  recorder_.begin(record);
-  if (!again) {
+  if (again) {
+    renew(call_, call);
+  } else {
+    asked_ = call_ = call;
+    call_.algorithm = choose(call);
+    algorithm_.store(*call_.algorithm, std::memory_order_relaxed);
     program_ = &program_for(call_);
     window_ = 0;
   }
+  recorder_.begin(ordinals, call_, Clock::now());
   deadline_ = deadline;
   started_ = false;
   error_.reset();

@@ -59,7 +59,7 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
 }
 
 void Execution::start_again(const Call& call, std::span<const Header> headers) {
-  call_ = call;
+  renew(call_, call);
   mismatch_.reset();
   std::array<std::byte*, 4> bases{};
   bases[size_t(Buffer::input)] = const_cast<std::byte*>(call.input);
@@ -72,9 +72,9 @@ void Execution::start_again(const Call& call, std::span<const Header> headers) {
     run.target = bases[size_t(op.target)] + run.target_at;
     run.in_bytes = run.out_bytes = run.windows = 0;
   }
-  for (size_t i = 0; i < links_.size(); i++)
-    links_[i] = {.peer = links_[i].peer, .header = headers[headers.size() == 1 ? 0 : i]};
-  local_ = {.peer = nullptr, .done = program_->local.empty()};
+  for (size_t i = 0; i < links_.size(); i++) links_[i].rewind(headers[headers.size() == 1 ? 0 : i]);
+  local_.rewind({});
+  local_.done = program_->local.empty();
 }
 
 void Execution::place(const Op& op) {

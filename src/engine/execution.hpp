@@ -80,6 +80,14 @@ class Execution {
     uint32_t header_bytes = 0;
     bool done = false;
     bool awaited = false;  // a receive wants to produce into this link, which is not there yet
+
+    // Member by member: an object made to be copied is read again before its writes have settled (store forwarding).
+    void rewind(const Header& first) noexcept {
+      header = first;
+      window = next = 0;
+      header_bytes = 0;
+      done = awaited = false;
+    }
   };
 
   void place(const Op& op);

@@ -42,18 +42,17 @@ bool Recorder::Slot::read(std::array<uint64_t, words>& data) const noexcept {
   return before % 2 == 0 && version_.load(std::memory_order_relaxed) == before;
 }
 
-void Recorder::begin(const Record& record) {
-  const Call& call = record.call;
-  const size_t at = record.sequence % capacity;
+void Recorder::begin(const Ordinals& ordinals, const Call& call, TimePoint when) {
+  const size_t at = ordinals.sequence % capacity;
   if (call.parts) {
     const std::lock_guard lock(parts_mutex_);
     parts_[at] = call.parts;
   }
   const bool pair = call.operation == schedule::Operation::send_recv;
-  slots_[at].write({record.sequence, record.collective, record.sent, record.received, packed(call),
-                    call.count, pair ? uint64_t(call.to) << 32 | call.from : call.root, ticks(record.began),
-                    0, uint64_t(Record::Outcome::running)});
-  last_.store(record.sequence, std::memory_order_release);
+  slots_[at].write({ordinals.sequence, ordinals.collective, ordinals.sent, ordinals.received, packed(call),
+                    call.count, pair ? uint64_t(call.to) << 32 | call.from : call.root, ticks(when), 0,
+                    uint64_t(Record::Outcome::running)});
+  last_.store(ordinals.sequence, std::memory_order_release);
 }
 
 void Recorder::end(bool ok) noexcept {
@@ -70,10 +69,7 @@ std::optional<Record> Recorder::at(uint64_t wanted) const {
     parts = parts_[at];
   }
   if (wanted == 0 || !slots_[at].read(data) || data[sequence] != wanted) return std::nullopt;
-  Record record{data[sequence],
-                data[collective],
-                data[sent],
-                data[received],
+  Record record{{data[sequence], data[collective], data[sent], data[received]},
                 {},
                 time_of(data[began]),
                 time_of(data[ended]),

@@ -12,14 +12,18 @@
 
 namespace rondo::engine {
 
-/// One operation as it was called.
-struct Record {
-  enum class Outcome : uint8_t { running, done, failed };
+/// Which one it is.
+struct Ordinals {
   uint64_t sequence = 0;            // of all operations of this rank
   uint64_t collective = 0;          // of the collectives; 0: it is none
   uint64_t sent = 0, received = 0;  // of the send_recvs with call.to, and with call.from
-  Call call{};                      // without its buffers
-  TimePoint began, ended;           // ended: not yet, while it runs
+};
+
+/// One operation as it was called.
+struct Record : Ordinals {
+  enum class Outcome : uint8_t { running, done, failed };
+  Call call{};             // without its buffers
+  TimePoint began, ended;  // ended: not yet, while it runs
   Outcome outcome = Outcome::running;
 };
 
@@ -31,7 +35,7 @@ class Recorder {
  public:
   static constexpr size_t capacity = 64;
 
-  void begin(const Record& record);
+  void begin(const Ordinals& ordinals, const Call& call, TimePoint when);
   /// Of the last operation begun.
   void end(bool ok) noexcept;
 

@@ -351,6 +351,7 @@ static void check_nothing(void) {
   CHECK(rondo_comm_split(NULL, 0, 0, NULL, &comm) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_duplicate(NULL, NULL, &comm) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_shrink(NULL, NULL, &comm) == RONDO_INVALID_ARGUMENT);
+  CHECK(rondo_comm_grow(NULL, 1, NULL, NULL, &comm) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_parent_rank(NULL, 0) == -1);
   CHECK(rondo_comm_counters(NULL, NULL) == RONDO_INVALID_ARGUMENT);
   CHECK(rondo_comm_rank(NULL) == 0 && rondo_comm_world(NULL) == 0);

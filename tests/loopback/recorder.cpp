@@ -27,6 +27,8 @@ Record record_of(uint64_t number) {
   return record;
 }
 
+void begin(Recorder& recorder, const Record& record) { recorder.begin(record, record.call, record.began); }
+
 bool is_whole(const Record& record) {
   const Record right = record_of(record.sequence);
   return record.collective == right.collective && record.call.operation == right.call.operation &&
@@ -43,7 +45,7 @@ TEST_CASE("recorder: keeps the last operations, whole") {
   CHECK_FALSE(recorder.at(0).has_value());
   CHECK(recorder.text(4) == "");
   for (uint64_t number = 1; number <= 100; number++) {
-    recorder.begin(record_of(number));
+    begin(recorder, record_of(number));
     if (number < 100) recorder.end(number != 99);
   }
   CHECK(recorder.last() == 100);
@@ -63,13 +65,13 @@ TEST_CASE("recorder: the parts of an uneven operation and the peers of a send co
   Recorder recorder;
   Record uneven = record_of(1);
   uneven.call.parts = std::make_shared<const schedule::Parts>(schedule::Parts{{0, 3, 5}, {0, 3, 5}});
-  recorder.begin(uneven);
+  begin(recorder, uneven);
   CHECK(*recorder.at(1)->call.parts == *uneven.call.parts);
   Record pair = record_of(2);
   pair.call.operation = Operation::send_recv;
   pair.call.to = 7;
   pair.call.from = schedule::nobody;
-  recorder.begin(pair);
+  begin(recorder, pair);
   CHECK(recorder.at(2)->call.to == 7);
   CHECK(recorder.at(2)->call.from == schedule::nobody);
   CHECK(recorder.at(2)->call.parts == nullptr);
@@ -80,7 +82,7 @@ TEST_CASE("recorder: what is read while it is overwritten is whole or not there"
   constexpr uint64_t most = 200'000;
   std::thread driver([&] {
     for (uint64_t number = 1; number <= most; number++) {
-      recorder.begin(record_of(number));
+      begin(recorder, record_of(number));
       recorder.end(true);
     }
   });

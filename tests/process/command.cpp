@@ -31,7 +31,8 @@ std::vector<std::string> names_in(const char* path) {
   return names;
 }
 
-// Other programs use these places too, and other tests of this project use names that begin with rondo-test-.
+// Other programs use these places too, and this project's tests, of which others may run at the same time: all their
+// names begin with rondo-test-.
 bool may_be_ours(const std::string& name) {
   return name.find("rondo") != name.npos && name.rfind("rondo-test-", 0) == name.npos;
 }

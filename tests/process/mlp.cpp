@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "../folder.hpp"
 #include "../skip.hpp"
 #include "command.hpp"
 
@@ -14,13 +15,6 @@ using namespace rondo::test;
 namespace {
 
 const std::string fashion_mnist = "/usr/share/datasets/fashion-mnist";
-
-// A folder of its own, gone afterwards.
-struct Folder {
-  std::string path = std::filesystem::temp_directory_path() / "mlp-test-XXXXXX";
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 std::vector<std::string> training(const std::string& ranks, const std::string& data, const std::string& out) {
   return {RONDO_EXE, "run", "-n", ranks, "--", MLP_EXE, "--data", data, "--out", out};

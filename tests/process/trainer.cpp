@@ -9,18 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "../folder.hpp"
 #include "command.hpp"
 
 using namespace rondo::test;
 
 namespace {
-
-// A folder of its own, gone afterwards.
-struct Folder {
-  std::string path = std::filesystem::temp_directory_path() / "trainer-test-XXXXXX";
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 // A model that takes a second or two for all of its steps.
 std::vector<std::string> training(const std::string& ranks, const std::string& out,

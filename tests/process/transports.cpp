@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "../folder.hpp"
 #include "../skip.hpp"
 #include "../text.hpp"
 #include "base/random.hpp"
@@ -21,13 +22,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 const std::string bench = RONDO_EXE " bench all_reduce";
-
-// A folder of its own, gone afterwards.
-struct Folder {
-  std::string path = std::filesystem::temp_directory_path() / "transport-test-XXXXXX";
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 // Each rank runs `script` in a shell of its own.
 Words ranks(int world, const std::string& script) {

@@ -8,22 +8,17 @@
 #include <fstream>
 #include <string>
 
+#include "../folder.hpp"
 #include "images.hpp"
 #include "learner.hpp"
 #include "network.hpp"
 #include "random.hpp"
 
 using namespace mlp;
+using rondo::test::Folder;
 using trainer::gemm_reference;
 
 namespace {
-
-// A folder of its own, gone afterwards.
-struct Folder {
-  std::string path = std::filesystem::temp_directory_path() / "mlp-test-XXXXXX";
-  Folder() { REQUIRE(::mkdtemp(path.data())); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 std::string big_endian(uint32_t value) {
   std::string bytes;

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <array>
 #include <cmath>
@@ -8,24 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "../folder.hpp"
 #include "agree.hpp"
 #include "options.hpp"
 #include "plot.hpp"
 #include "report.hpp"
 
 using namespace trainer;
+using rondo::test::Folder;
 
 namespace {
-
-// A folder of its own, gone afterwards.
-struct Folder {
-  std::string path;
-  Folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "trainer-test-XXXXXX";
-    path = ::mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 std::string content(const std::string& path) {
   std::ostringstream text;
