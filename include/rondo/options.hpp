@@ -15,10 +15,15 @@ struct Options {
                      ///< else as the launcher says, see docs/launching.md
   std::string
       secret;  ///< RONDO_SECRET, or the content of RONDO_SECRET_FILE: proves that a peer is of this job
+  /// RONDO_TLS, "0" or "1", the same on every rank: TLS 1.3 on all TCP connections. Needs a secret.
+  std::optional<bool> tls;
   std::string interfaces;  ///< RONDO_INTERFACE: which may be listened on
   std::string ports;       ///< RONDO_PORTS: where to listen, "45000-45010"
-  std::string transport;   ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"
-  std::string algorithm;   ///< RONDO_ALGORITHM of rank 0: "auto", "ring", "direct", ... (docs/algorithms.md)
+  std::string
+      advertise;       ///< RONDO_ADVERTISE: "IP" or "IP:PORT", where the others find this rank, if not there
+  std::string listen;  ///< RONDO_LISTEN: "IP:PORT", where rank 0 listens, if not at the root
+  std::string transport;  ///< RONDO_TRANSPORT of rank 0: "auto", "tcp" or "shm"
+  std::string algorithm;  ///< RONDO_ALGORITHM of rank 0: "auto", "ring", "direct", ... (docs/algorithms.md)
   /// RONDO_REPRODUCIBLE of rank 0, "0" or "1": sum in the order of the canonical tree unless a call says otherwise.
   std::optional<bool> reproducible;
   std::string tuning;  ///< RONDO_TUNING of rank 0: a file that `rondo tune` wrote

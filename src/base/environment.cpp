@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/advertised.hpp"
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/launcher.hpp"
@@ -62,12 +63,30 @@ constexpr std::string_view no_launcher =
 struct Sources {
   std::string rank = "Options::rank", world = "Options::world", root = "Options::root",
               transport = "Options::transport", algorithm = "Options::algorithm", ports = "Options::ports",
-              tuning = "Options::tuning", fault = "Options::fault";
+              tuning = "Options::tuning", fault = "Options::fault", tls = "Options::tls",
+              advertise = "Options::advertise", listen = "Options::listen";
 };
 
 Result<void> check_timeout(const char* name, milliseconds timeout) {
   if (timeout.count() >= 1 && timeout.count() <= int64_t(longest_timeout_s * 1000)) return {};
   return invalid({name, fmt::format("{} ms", timeout.count())}, "must be from 1 ms to 1000000 s");
+}
+
+// What the two sides of a translating network are told.
+Result<void> check_addresses(const Options& options, const Sources& from) {
+  const Setting advertise{from.advertise, options.advertise}, listen{from.listen, options.listen};
+  const auto advertised = parse_advertised(options.advertise, *parse_ports(options.ports));
+  if (!advertised) return invalid(advertise, advertised.error().message);
+  if (!advertised->ip.empty() && options.secret.empty() && !is_loopback(advertised->ip))
+    return invalid(advertise,
+                   "other machines can reach it, and there is no secret: set RONDO_SECRET (or "
+                   "RONDO_SECRET_FILE) to the same long random text on every rank");
+  if (const auto address = parse_listen(options.listen); !address)
+    return invalid(listen, address.error().message);
+  if (options.listen.empty() || options.rank != 0u || options.world == 1u) return {};
+  if (parse_root(options.root)->kind != RootAddress::Kind::tcp)
+    return invalid(listen, fmt::format("is for a root that is a host and a port, not {}", options.root));
+  return {};
 }
 
 Result<Options> checked(Options options, const Sources& from) {
@@ -90,8 +109,15 @@ Result<Options> checked(Options options, const Sources& from) {
   if (auto ok = one_of({from.algorithm, options.algorithm}, algorithm_names); !ok) return ok.error();
   if (auto ports = parse_ports(options.ports); !ports)
     return invalid({from.ports, options.ports}, ports.error().message);
+  if (auto ok = check_addresses(options, from); !ok) return ok.error();
   if (auto faults = parse_faults(options.fault, *options.world); !faults)
     return invalid({from.fault, options.fault}, faults.error().message);
+  if (options.tls.value_or(false) && options.world > 1u && options.secret.empty())
+    return invalid(
+        {from.tls, "1"},
+        "TLS takes its keys from the job's secret, and there is none: set RONDO_SECRET (or "
+        "RONDO_SECRET_FILE) "
+        "to the same long random text on every rank, or start the ranks with rondo run, which makes one");
   if (!options.init_timeout) options.init_timeout = default_init_timeout;
   if (!options.timeout) options.timeout = default_timeout;
   if (!options.heartbeat) options.heartbeat = default_heartbeat;
@@ -178,10 +204,13 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   fill(options.algorithm, from.algorithm, lookup, "RONDO_ALGORITHM");
   fill(options.ports, from.ports, lookup, "RONDO_PORTS");
   fill(options.tuning, from.tuning, lookup, "RONDO_TUNING");
+  fill(options.advertise, from.advertise, lookup, "RONDO_ADVERTISE");
+  fill(options.listen, from.listen, lookup, "RONDO_LISTEN");
   fill(options.fault, from.fault, lookup, "RONDO_FAULT");
   const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
     return ok.error();
+  if (auto ok = fill(options.tls, &from.tls, lookup, {"RONDO_TLS"}, flag); !ok) return ok.error();
   if (auto ok = fill(options.state_signal, nullptr, lookup, {"RONDO_STATE_SIGNAL"}, flag); !ok)
     return ok.error();
   const auto node = [](const Setting& setting) { return whole_number(setting, 0, largest_world - 1); };

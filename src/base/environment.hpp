@@ -20,11 +20,12 @@ std::optional<std::string> process_environment(const char* name);
 std::map<std::string, std::string> all_variables();
 
 /// The RONDO_ variables that Rondo reads (docs/launching.md), and RONDO_JOB, by which rondo run marks its ranks.
-inline constexpr std::array<std::string_view, 19> variable_names{
-    "RONDO_RANK",         "RONDO_WORLD",        "RONDO_ROOT",         "RONDO_SECRET",    "RONDO_SECRET_FILE",
-    "RONDO_INTERFACE",    "RONDO_PORTS",        "RONDO_TRANSPORT",    "RONDO_ALGORITHM", "RONDO_TUNING",
-    "RONDO_NODE",         "RONDO_REPRODUCIBLE", "RONDO_INIT_TIMEOUT", "RONDO_TIMEOUT",   "RONDO_HEARTBEAT",
-    "RONDO_STATE_SIGNAL", "RONDO_FAULT",        "RONDO_LOG",          "RONDO_JOB"};
+inline constexpr std::array<std::string_view, 22> variable_names{
+    "RONDO_RANK",         "RONDO_WORLD",     "RONDO_ROOT",      "RONDO_SECRET",       "RONDO_SECRET_FILE",
+    "RONDO_TLS",          "RONDO_INTERFACE", "RONDO_PORTS",     "RONDO_ADVERTISE",    "RONDO_LISTEN",
+    "RONDO_TRANSPORT",    "RONDO_ALGORITHM", "RONDO_TUNING",    "RONDO_NODE",         "RONDO_REPRODUCIBLE",
+    "RONDO_INIT_TIMEOUT", "RONDO_TIMEOUT",   "RONDO_HEARTBEAT", "RONDO_STATE_SIGNAL", "RONDO_FAULT",
+    "RONDO_LOG",          "RONDO_JOB"};
 
 /// What RONDO_TRANSPORT and RONDO_ALGORITHM may be.
 inline constexpr std::array<std::string_view, 3> transport_names{"auto", "tcp", "shm"};

@@ -52,10 +52,14 @@ class Reader {
   uint16_t u16() { return uint16_t(number(2)); }
   uint32_t u32() { return uint32_t(number(4)); }
   uint64_t u64() { return number(8); }
+  /// Nothing that follows counts.
+  void fail() {
+    ok_ = false;
+    data_ = {};
+  }
   std::span<const std::byte> raw(size_t count) {
     if (count > data_.size()) {
-      ok_ = false;
-      data_ = {};
+      fail();
       return {};
     }
     const auto head = data_.first(count);
@@ -66,8 +70,10 @@ class Reader {
   void raw(std::array<std::byte, N>& into) {
     if (const auto data = raw(N); ok_) std::memcpy(into.data(), data.data(), N);
   }
-  std::string text() {
-    const auto data = raw(u16());
+  /// As Writer::text wrote it; a longer one is wrong.
+  std::string text(size_t longest) {
+    const size_t count = u16();
+    const auto data = raw(count <= longest ? count : SIZE_MAX);
     return std::string(reinterpret_cast<const char*>(data.data()), data.size());
   }
   bool ok() const { return ok_; }

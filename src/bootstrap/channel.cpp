@@ -2,8 +2,8 @@
 
 #include <sys/socket.h>
 
-#include <asio/read.hpp>
-#include <cerrno>
+#include <asio/post.hpp>
+#include <cstring>
 
 namespace rondo::bootstrap {
 namespace {
@@ -19,27 +19,48 @@ void Channel::start(std::function<void(Message)> received, std::function<void(co
   read_head();
 }
 
+// From a handler each time: nobody is called from within start, and a talkative peer leaves the others their turn.
 void Channel::read_head() {
-  asio::async_read(
-      socket_, asio::buffer(head_), [self = shared_from_this()](const asio::error_code& error, size_t) {
-        if (!self->received_) return;
-        if (error) return self->fail(error == asio::error::eof ? "closed its connection" : error.message());
-        const auto head = decode_head(self->head_);
-        if (!head || head->body_bytes > self->longest_body_) return self->fail("sent a malformed message");
-        self->read_body(*head);
-      });
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->received_) self->read(self->head_, &Channel::read_body);
+  });
 }
 
-void Channel::read_body(const Head& head) {
-  incoming_ = {head.kind, head.from, head.to, Bytes(head.body_bytes)};
-  asio::async_read(socket_, asio::buffer(incoming_.body),
-                   [self = shared_from_this()](const asio::error_code& error, size_t) {
-                     if (!self->received_) return;
-                     if (error) return self->fail("closed its connection in the middle of a message");
-                     const auto received = self->received_;  // a copy: it may finish this channel
-                     received(std::move(self->incoming_));
-                     if (self->received_) self->read_head();
-                   });
+void Channel::read_body() {
+  const auto head = decode_head(head_);
+  if (!head || head->body_bytes > longest_body_) return fail("sent a malformed message");
+  incoming_ = {head->kind, head->from, head->to, Bytes(head->body_bytes)};
+  read(incoming_.body, &Channel::deliver);
+}
+
+void Channel::deliver() {
+  const auto received = received_;  // a copy: it may finish this channel
+  received(std::move(incoming_));
+  if (received_) read_head();
+}
+
+void Channel::read(std::span<std::byte> into, void (Channel::*then)()) {
+  missing_ = into;
+  then_ = then;
+  read_on();
+}
+
+void Channel::read_on() {
+  while (!missing_.empty()) {
+    const Moved moved = read_some(socket_, missing_);
+    if (moved.error == tls::altered_bytes) return fail("sent bytes that were altered on their way");
+    if (moved.error != 0 || moved.ended) {
+      const bool between = then_ == &Channel::read_body && missing_.size() == head_.size();
+      if (!between) return fail("closed its connection in the middle of a message");
+      return fail(moved.ended ? "closed its connection" : std::strerror(moved.error));
+    }
+    missing_ = missing_.subspan(moved.bytes);
+    if (moved.bytes > 0) continue;
+    return socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const asio::error_code& error) {
+      if (!error && self->received_) self->read_on();
+    });
+  }
+  (this->*then_)();
 }
 
 void Channel::send(const Message& message) {
@@ -52,19 +73,19 @@ void Channel::send(const Message& message) {
 
 // An error here is left to the reader, who finds it after it has read what the peer still said.
 bool Channel::flush() noexcept {
-  while (!outgoing_.empty()) {
-    const auto rest = std::span<const std::byte>(outgoing_.front()).subspan(written_);
-    const ssize_t sent =
-        ::send(socket_.native_handle(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return false;
-    if (sent < 0) {
+  const auto unsent = [this] { return socket_.tls && socket_.tls->unsent(); };
+  while (!outgoing_.empty() || unsent()) {
+    const auto rest = outgoing_.empty() ? std::span<const std::byte>()
+                                        : std::span<const std::byte>(outgoing_.front()).subspan(written_);
+    const Moved moved = write_some(socket_, rest);
+    if (moved.error != 0) {
       outgoing_.clear();
       written_ = queued_ = 0;
       return true;
     }
-    written_ += size_t(sent);
-    if (written_ < outgoing_.front().size()) continue;
+    if (moved.bytes == 0 && (!rest.empty() || unsent())) return false;
+    written_ += moved.bytes;
+    if (outgoing_.empty() || written_ < outgoing_.front().size()) continue;
     queued_ -= written_;
     written_ = 0;
     outgoing_.pop_front();

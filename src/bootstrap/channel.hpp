@@ -23,8 +23,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Socket& socket() noexcept { return socket_; }
 
  private:
+  void read(std::span<std::byte> into, void (Channel::*then)());
+  void read_on();
   void read_head();
-  void read_body(const Head& head);
+  void read_body();
+  void deliver();
   void write();
   bool flush() noexcept;  // false: the socket is full
   void fail(const std::string& why);
@@ -33,6 +36,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   const size_t longest_body_;
   std::function<void(Message)> received_;
   std::function<void(const std::string&)> lost_;
+  std::span<std::byte> missing_;  // where the next bytes belong
+  void (Channel::*then_)() = nullptr;
   std::array<std::byte, head_bytes> head_;
   Message incoming_;
   std::deque<Bytes> outgoing_;  // the front is being written

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "bootstrap/secure.hpp"
+
 namespace rondo::bootstrap {
 
 Dial::Dial(asio::io_context& context, const Address& address, const Credentials& credentials, Purpose purpose,
@@ -94,8 +96,13 @@ void Dial::prove() {
 }
 
 void Dial::conclude() {
-  const auto proven = side_.finish(answer_);
-  finish(proven ? std::nullopt : std::optional(Failure{proven.error(), false}));
+  if (const auto proven = side_.finish(answer_); !proven) return finish(Failure{proven.error(), false});
+  const auto key = is_tcp(address_) ? side_.session_key() : std::nullopt;
+  if (!key) return finish(std::nullopt);
+  secure(socket_, tls::Side::dialler, *key, [self = shared_from_this()](const auto& why) {
+    if (why) return self->fail(*why, 0);
+    self->finish(std::nullopt);
+  });
 }
 
 void Dial::fail(std::string_view what, int error) {

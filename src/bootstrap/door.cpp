@@ -10,11 +10,14 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "bootstrap/secure.hpp"
 
 namespace rondo::bootstrap {
 namespace {
 
 constexpr size_t most_logged = 8;
+// Of what a stranger sends no more is read.
+static_assert(hello_bytes + proof_bytes <= 512);
 constexpr milliseconds pause_without_descriptors{50};
 
 }  // namespace
@@ -82,12 +85,24 @@ class Door::Session : public std::enable_shared_from_this<Session> {
     if (!claim) return give_up(claim.error());
     if (verdict != Verdict::welcome) return give_up({ErrorCode::peer_lost, "it looks for another job"});
     if (!sent) return give_up({ErrorCode::peer_lost, "it closed the connection"});
+    const auto key = is_tcp(address_) ? side_.session_key() : std::nullopt;
+    if (!key) return enter(door, *claim);
+    door.keep(shared_from_this());
+    secure(socket_, tls::Side::acceptor, *key, [self = shared_from_this(), claim = *claim](const auto& why) {
+      const auto owner = self->door_.lock();
+      if (!owner || !self->socket_.is_open()) return;
+      if (why) return self->give_up({ErrorCode::peer_lost, *why});
+      self->enter(*owner, claim);
+    });
+  }
+
+  void enter(Door& door, const Claim& claim) {
     timer_.cancel();
     Socket socket = std::move(socket_);
     const auto self = shared_from_this();
     door.drop(*this);
     const auto entered = door.owner_.entered;  // a copy: it may close the door
-    entered(*claim, std::move(socket));
+    entered(claim, std::move(socket));
   }
 
   void give_up(const Error& error) {
@@ -122,8 +137,10 @@ void Door::close() noexcept {
     listener->pause.cancel();
   }
   listeners_.clear();
-  for (const auto& session : sessions_) session->close();
-  sessions_.clear();
+  for (auto* list : {&sessions_, &proven_}) {
+    for (const auto& session : *list) session->close();
+    list->clear();
+  }
 }
 
 void Door::watch(const std::shared_ptr<Listener>& listener) {
@@ -177,7 +194,13 @@ void Door::accept(const std::shared_ptr<Listener>& listener) {
 
 void Door::drop(Session& session) noexcept {
   session.close();
-  sessions_.remove_if([&](const auto& other) { return other.get() == &session; });
+  for (auto* list : {&sessions_, &proven_})
+    list->remove_if([&](const auto& other) { return other.get() == &session; });
+}
+
+void Door::keep(const std::shared_ptr<Session>& session) {
+  proven_.push_back(session);
+  sessions_.remove(session);
 }
 
 void Door::turned_away(Session& session, const Error& error) {

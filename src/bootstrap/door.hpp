@@ -3,7 +3,7 @@
 // A stranger can send at most a Hello and a Proof (112 bytes), and has `patience` for it. At most `waiting`
 // connections may be unproven at once; when one more comes, the oldest is closed. A real rank needs only a
 // few milliseconds, so a flood must bring `waiting` connections within those to push it out, and then it
-// tries again.
+// tries again. One that has proven itself and still has its TLS handshake to do is no stranger any more.
 #pragma once
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
@@ -45,6 +45,7 @@ class Door : public std::enable_shared_from_this<Door> {
   void watch(const std::shared_ptr<Listener>& listener);
   void accept(const std::shared_ptr<Listener>& listener);
   void drop(Session& session) noexcept;
+  void keep(const std::shared_ptr<Session>& session);
   void turned_away(Session& session, const Error& error);
 
   asio::io_context& context_;
@@ -54,7 +55,8 @@ class Door : public std::enable_shared_from_this<Door> {
   const Rank rank_;
   Owner owner_;
   std::vector<std::shared_ptr<Listener>> listeners_;
-  std::list<std::shared_ptr<Session>> sessions_;  // oldest first
+  std::list<std::shared_ptr<Session>> sessions_;  // unproven, oldest first
+  std::list<std::shared_ptr<Session>> proven_;    // in their TLS handshake
   std::set<std::string> logged_;
   size_t refused_ = 0;
   bool short_of_descriptors_ = false;  // at the last attempt to accept

@@ -14,7 +14,7 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr std::string_view dialler_label = "rondo handshake: dialler",
-                           acceptor_label = "rondo handshake: acceptor";
+                           acceptor_label = "rondo handshake: acceptor", session_label = "rondo session";
 
 Mac sign(const Credentials& credentials, std::string_view label, const Bytes& dialler_hello,
          const Bytes& acceptor_hello, const Claim& claim) {
@@ -35,8 +35,8 @@ bool same(const Mac& left, const Mac& right) {
 }
 
 Bytes make_hello(const Credentials& credentials, Purpose purpose) {
-  Hello hello{credentials.version,         credentials.order, purpose,
-              !credentials.secret.empty(), credentials.build, {}};
+  Hello hello{credentials.version, credentials.order, purpose, !credentials.secret.empty(),
+              credentials.tls,     credentials.build, {}};
   fill_random(hello.nonce);
   return encode(hello);
 }
@@ -45,13 +45,30 @@ std::string_view name_of(ByteOrder order) { return order == ByteOrder::big ? "bi
 
 // Whether the two sides can talk at all; the error names both.
 std::optional<Error> incompatible(const Credentials& mine, const Hello& theirs) {
-  if (theirs.version == mine.version && theirs.order == mine.order) return std::nullopt;
+  if (theirs.version == mine.version && theirs.order == mine.order) {
+    if (theirs.tls == mine.tls) return std::nullopt;
+    const auto name = [](bool tls) {
+      return tls ? "uses TLS (RONDO_TLS=1)" : "does not use TLS (RONDO_TLS=0)";
+    };
+    return Error{ErrorCode::refused,
+                 fmt::format("the other side {}, this side {}: set RONDO_TLS alike on every rank",
+                             name(theirs.tls), name(mine.tls))};
+  }
   return Error{
       ErrorCode::refused,
       fmt::format("the other side speaks protocol {} ({}, build {}), this side protocol {} ({}, build {}): "
                   "all ranks must run the same version of Rondo on machines of the same byte order",
                   theirs.version, name_of(theirs.order), theirs.build.empty() ? "unknown" : theirs.build,
                   mine.version, name_of(mine.order), mine.build)};
+}
+
+// Fresh for every connection, and bound to what the handshake has proven.
+std::optional<tls::Key> key_of(const Credentials& credentials, const Bytes& dialler_hello,
+                               const Bytes& acceptor_hello, const Claim& claim) {
+  if (!credentials.tls) return std::nullopt;
+  const Bytes salt = Writer().raw(dialler_hello).raw(acceptor_hello).take();
+  const Bytes info = Writer().raw(bytes_of(session_label)).raw(encode(claim)).take();
+  return tls::derive_key(credentials.secret, salt, info);
 }
 
 std::string which_secrets(bool mine, bool theirs) {
@@ -99,6 +116,10 @@ Result<void> DiallingSide::finish(std::span<const std::byte, answer_bytes> data)
   return {};
 }
 
+std::optional<tls::Key> DiallingSide::session_key() const {
+  return key_of(credentials_, hello_, their_hello_, claim_);
+}
+
 AcceptingSide::AcceptingSide(const Credentials& credentials, Purpose purpose)
     : credentials_(credentials), purpose_(purpose), hello_(make_hello(credentials, purpose)) {}
 
@@ -122,6 +143,10 @@ Result<Claim> AcceptingSide::check(std::span<const std::byte, proof_bytes> data)
   }
   claim_ = proof->claim;
   return claim_;
+}
+
+std::optional<tls::Key> AcceptingSide::session_key() const {
+  return key_of(credentials_, their_hello_, hello_, claim_);
 }
 
 Bytes AcceptingSide::answer(Verdict verdict) const {

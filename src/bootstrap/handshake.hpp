@@ -8,8 +8,9 @@
 //
 // Both nonces are fresh, so nothing can be replayed; the two labels differ, so nothing can be reflected; the
 // claim (which rank, which job, which lane) is covered, so it cannot be exchanged. What follows on the
-// connection is neither encrypted nor signed: the network between the ranks is trusted not to alter bytes
-// under way.
+// connection is TLS where the job uses it and the connection is one of TCP, under a key that both sides derive from the
+// secret, both Hellos and the claim. Otherwise it is neither encrypted nor signed: the network between the ranks is
+// then trusted not to read or alter bytes under way.
 //
 // These classes only turn bytes into bytes; dial and door move them.
 #pragma once
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/tls.hpp"
 #include "bootstrap/wire.hpp"
 
 namespace rondo::bootstrap {
@@ -30,9 +32,10 @@ struct Credentials {
   uint16_t version = protocol_version;
   ByteOrder order = native_order();
   std::string build = std::string(build_version());
+  bool tls = false;  // Options::tls; both sides must say the same
 };
 
-/// Errors of both sides: `refused` is final (version, byte order or secret); `peer_lost` means that the other
+/// Errors of both sides: `refused` is final (version, byte order, TLS or secret); `peer_lost` means that the other
 /// side is not, or not yet, the one looked for, so a dialler may try again.
 class DiallingSide {
  public:
@@ -40,6 +43,8 @@ class DiallingSide {
   const Bytes& hello() const noexcept { return hello_; }
   Result<Bytes> proof(std::span<const std::byte, hello_bytes> their_hello);
   Result<void> finish(std::span<const std::byte, answer_bytes> answer) const;
+  /// After finish: the key of the connection's TLS session, if the job uses TLS.
+  std::optional<tls::Key> session_key() const;
 
  private:
   const Credentials credentials_;
@@ -61,6 +66,8 @@ class AcceptingSide {
   /// The claim once it is proven; the error when it is not, to be followed by answer(wrong_secret).
   Result<Claim> check(std::span<const std::byte, proof_bytes> proof);
   Bytes answer(Verdict verdict) const;
+  /// After check: the key of the connection's TLS session, if the job uses TLS.
+  std::optional<tls::Key> session_key() const;
 
  private:
   const Credentials credentials_;

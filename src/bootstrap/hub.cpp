@@ -54,6 +54,11 @@ void Hub::start() {
     case RootAddress::Kind::tcp:
       break;
   }
+  if (const auto& own = setup_.listen; !own.ip.empty()) {
+    const Address address = tcp_address(asio::ip::make_address(own.ip), own.port);
+    if (const auto error = needs_secret(setup_, address)) return fail(*error);
+    return listen_at({address}, Clock::now() + bind_patience);
+  }
   const auto service = setup_.service.lock();
   if (!service) return;
   resolve(service, setup_.root.name, setup_.root.port,
@@ -227,7 +232,8 @@ void Hub::out_of_time() {
   if (hurried_by_ != 0) text += fmt::format(" (the init timeout of rank {})", hurried_by_);
   text += fmt::format("; rank 0 waited at {}", to_string(setup_.root));
   if (door_ && door_->refused() > 0)
-    text += fmt::format("; {} connection(s) were refused for a wrong secret or version", door_->refused());
+    text += fmt::format("; {} connection(s) were refused for a wrong secret or version, or for RONDO_TLS",
+                        door_->refused());
   fail({ErrorCode::timeout, text, missing.front()});
 }
 
@@ -301,7 +307,7 @@ void Hub::complete() {
   arriving_.clear();
   auto listener = open_data_listener(setup_, way_to_the_others());
   if (!listener) return fail(listener.error());
-  members_[0].join.listener = to_wire(local_address(listener->get()));
+  members_[0].join.listener = to_wire(as_others_see(setup_, local_address(listener->get())));
   Welcome welcome;
   welcome.epoch = random_number();
   welcome.transport = setup_.transport;

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/stream.hpp"
 #include "bootstrap/meeting.hpp"
 #include "bootstrap/report.hpp"
 #include "bootstrap/wire.hpp"
@@ -55,9 +56,9 @@ class Handler {
   virtual ~Handler() = default;
   /// Where there is none, the job shares no memory. Before join has returned.
   virtual Sharing* sharing() noexcept { return nullptr; }
-  /// A proven, non-blocking stream socket to `peer` for `lane` (either side may have asked for it), or why
+  /// A proven stream to `peer` for `lane` (either side may have asked for it), or why
   /// there is none. Once per (peer, lane); may come before join has returned.
-  virtual void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) = 0;
+  virtual void connected(Rank peer, uint16_t lane, Result<Stream> stream) = 0;
   /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
   /// announce(). The error's peer is the rank to blame.
   virtual void failed(const Error& error) = 0;
@@ -96,7 +97,7 @@ class Job {
   virtual const Policy& policy() const noexcept = 0;
   /// Why the data travel as they do; "" where nothing was to be decided.
   virtual std::string transport_reason() const = 0;
-  /// Where this rank listens for its peers; "": nowhere.
+  /// Where this rank's peers find it; "": nowhere.
   virtual std::string address() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;

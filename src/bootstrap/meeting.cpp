@@ -17,6 +17,13 @@ asio::ip::address everywhere() {
   return asio::ip::address_v4::any();
 }
 
+asio::ip::address where_root_listens(const StarSetup& old) {
+  if (!old.listen.ip.empty()) return asio::ip::make_address(old.listen.ip);
+  // The root is then what the others see, and may be no address of this machine.
+  if (!old.advertised.ip.empty() || !is_numeric(old.root.name)) return everywhere();
+  return asio::ip::make_address(old.root.name);
+}
+
 }  // namespace
 
 Result<Meeting> open_meeting(const StarSetup& old, const asio::ip::address& own) {
@@ -32,10 +39,12 @@ Result<Meeting> open_meeting(const StarSetup& old, const asio::ip::address& own)
     if (listener) meeting.root = to_text(local_address(listener->get()));
   } else {
     asio::ip::address ip = own;
-    if (old.rank == 0) ip = is_numeric(old.root.name) ? asio::ip::make_address(old.root.name) : everywhere();
+    if (old.rank == 0) ip = where_root_listens(old);
     listener = listen_within(ip, old.ports, old.rank);
-    const std::string host = old.rank == 0 ? old.root.name : ip.to_string();
-    if (listener) meeting.root = join_host_port(host, port_of(local_address(listener->get())));
+    if (listener) {
+      const Address seen = as_others_see(old, local_address(listener->get()));
+      meeting.root = join_host_port(old.rank == 0 ? old.root.name : ip_of(seen).to_string(), port_of(seen));
+    }
   }
   if (!listener) return listener.error();
   meeting.listener = std::make_shared<Descriptor>(std::move(*listener));

@@ -6,7 +6,10 @@
 //   unix:@name                 unix:@another name
 //   loopback, or a file        a loopback port
 //   host:port, led by rank 0   the same host, by which every rank has found it before
-//   host:port, led by another  the address at which that rank listens for its peers
+//   host:port, led by another  the address at which its peers find that rank
+//
+// Behind a network that translates addresses, the leader listens at its own address and the root is what the others
+// see of it.
 #pragma once
 #include <asio/ip/address.hpp>
 #include <functional>
@@ -30,7 +33,7 @@ struct Meeting {
   std::function<std::optional<Error>()> failure;
 };
 
-/// `old` is the job they share, `own` the address at which this rank listens there (rank 0: any).
+/// `old` is the job they share, `own` the address at which this rank itself listens there (rank 0: any).
 Result<Meeting> open_meeting(const StarSetup& old, const asio::ip::address& own);
 
 }  // namespace rondo::bootstrap

@@ -27,11 +27,14 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& poli
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
-  assert(root.ok() && ports.ok());  // the options are complete
-  return std::make_shared<StarSetup>(StarSetup{
-      service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
-      *options.init_timeout, deadline_after(*options.init_timeout), limits, this_process(options.node),
-      options.interfaces, *ports, meeting, transport_of(options), policy, *options.heartbeat});
+  const auto advertised = parse_advertised(options.advertise, *ports);
+  const auto listen = parse_listen(options.listen);
+  assert(root.ok() && ports.ok() && advertised.ok() && listen.ok());  // the options are complete
+  return std::make_shared<StarSetup>(
+      StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
+                *options.init_timeout, deadline_after(*options.init_timeout), limits,
+                this_process(options.node), options.interfaces, *ports, *advertised, *listen, meeting,
+                transport_of(options), policy, *options.heartbeat});
 }
 
 }  // namespace
@@ -42,7 +45,7 @@ Membership::Membership(const Options& options, const Policy& policy, const std::
       world_(*options.world),
       timeout_(*options.init_timeout),
       context_(service->context()),
-      credentials_{options.secret},
+      credentials_{.secret = options.secret, .tls = options.tls.value_or(false)},
       limits_(limits),
       setup_(make_setup(options, policy, service, credentials_, limits, meeting)),
       handler_(&handler) {
@@ -100,7 +103,7 @@ void Membership::announce(const Error& error) noexcept {
 
 Result<Meeting> Membership::meet() const {
   if (!setup_) return Error{ErrorCode::invalid_argument, "a job of one rank has nobody to meet"};
-  return open_meeting(*setup_, ip_of(from_wire(job_.listeners[rank_], scope_)));
+  return open_meeting(*setup_, listens_at_);
 }
 
 std::vector<uint32_t> Membership::nodes() const {
@@ -129,8 +132,8 @@ void Membership::joined(Welcome welcome, Descriptor listener) {
 }
 
 void Membership::open_door(Descriptor listener) {
-  const auto ip = ip_of(local_address(listener.get()));
-  if (ip.is_v6()) scope_ = ip.to_v6().scope_id();
+  listens_at_ = ip_of(local_address(listener.get()));
+  if (listens_at_.is_v6()) scope_ = listens_at_.to_v6().scope_id();
   open_regroup();
   door_ = std::make_shared<Door>(context_, credentials_, Purpose::data, limits_, rank_);
   const std::weak_ptr<Membership> weak = shared_from_this();
@@ -142,8 +145,7 @@ void Membership::open_door(Descriptor listener) {
     const auto self = weak.lock();
     if (!self) return;
     if (Regroup::is_for(claim)) return self->regroup_->entered(claim, std::move(socket));
-    asio::error_code error;
-    self->settle({claim.rank, claim.lane}, Descriptor(socket.release(error)));
+    self->settle({claim.rank, claim.lane}, release(std::move(socket)));
   };
   std::vector<Descriptor> listeners;
   listeners.push_back(std::move(listener));
@@ -277,10 +279,7 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
   Link& link = links_[key];
   if (link.settled) return;
   const auto& [peer, lane] = key;
-  if (!failure) {
-    asio::error_code error;
-    return settle(key, Descriptor(socket.release(error)));
-  }
+  if (!failure) return settle(key, release(std::move(socket)));
   const bool out_of_time = Clock::now() >= link.deadline;
   if (failure->nobody_listens || out_of_time || failure->error.code != ErrorCode::peer_lost) {
     const ErrorCode code = failure->nobody_listens ? ErrorCode::peer_lost
@@ -307,13 +306,13 @@ Verdict Membership::admit(const Claim& claim) {
   return known ? Verdict::welcome : Verdict::unknown_tag;
 }
 
-void Membership::settle(const Key& key, Result<Descriptor> socket) {
+void Membership::settle(const Key& key, Result<Stream> stream) {
   Link& link = links_[key];
   if (closed_ || std::exchange(link.settled, true)) return;
   if (link.dial) link.dial->cancel();
   link.dial = nullptr;
   link.retry = nullptr;
-  tell([&](Handler& handler) { handler.connected(key.first, key.second, std::move(socket)); });
+  tell([&](Handler& handler) { handler.connected(key.first, key.second, std::move(stream)); });
 }
 
 }  // namespace rondo::bootstrap

@@ -97,7 +97,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
   Verdict admit(const Claim& claim);
-  void settle(const Key& key, Result<Descriptor> socket);
+  void settle(const Key& key, Result<Stream> stream);
   std::string name(Rank peer) const;
   void close() noexcept;
 
@@ -131,7 +131,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
   std::string transport_reason_;
-  uint32_t scope_ = 0;  // of this rank's link-local address, if it has one
+  asio::ip::address listens_at_;  // its own view of it: what the others dial is in job_.listeners
+  uint32_t scope_ = 0;            // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;
   std::vector<std::shared_ptr<Watch>> watches_;
   std::set<Rank> left_;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "base/root_address.hpp"
 #include "bootstrap/person.hpp"
-#include "bootstrap/star.hpp"
 
 namespace rondo::bootstrap {
 namespace {
@@ -184,16 +185,17 @@ void Regroup::told_state(Rank peer, const RegroupNote& note) {
     return;
   }
   if (!done_) return lost(peer);
-  if (note.number != held_) return excluded(peer);
+  if (held_ == 0 || note.number != held_) return excluded(peer);
   go_on(held_);
   finish(Regrouping{true, {}, {}});
 }
 
 void Regroup::planned(const RegroupNote& note) {
   const auto& members = note.ranks;
-  const bool sound = phase_ == Phase::following && done_ && std::ranges::is_sorted(members) &&
+  const bool ascending = std::ranges::adjacent_find(members, std::greater_equal()) == members.end();
+  const bool sound = phase_ == Phase::following && done_ && ascending &&
                      std::ranges::binary_search(members, setup_.rank) && members.front() == leader_ &&
-                     members.back() < setup_.persons.size();
+                     members.back() < setup_.persons.size() && parse_root(note.root);
   if (!sound) return lost(leader_);
   agree_on({false, members, {note.root, note.number, nullptr, nullptr}});
 }

@@ -30,15 +30,16 @@ Account read_account(Reader& in) {
   account.passed = in.u8() != 0;
   account.running = in.u8() != 0;
   account.for_ms = in.u32();
-  account.last = in.text();
+  account.last = in.text(longest_call_text);
   if (!has_call) return account;
   CallNote& call = account.call.emplace();
-  call.text = in.text();
+  call.text = in.text(longest_call_text);
   const size_t fields = in.u8();
+  if (fields > most_fields) in.fail();
   for (size_t i = 0; i < fields && in.ok(); ++i) {
     Field& field = call.fields.emplace_back();
-    field.name = in.text();
-    field.value = in.text();
+    field.name = in.text(longest_name);
+    field.value = in.text(longest_value);
   }
   return account;
 }
@@ -96,7 +97,7 @@ std::optional<Summary> decode_summary(std::span<const std::byte> data) {
   const bool has_peer = in.u8() != 0;
   const Rank peer = in.u32();
   if (has_peer) summary.peer = peer;
-  summary.text = in.text();
+  summary.text = in.text(longest_summary);
   if (!in.finished()) return std::nullopt;
   return summary;
 }

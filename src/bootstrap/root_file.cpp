@@ -18,15 +18,6 @@ namespace {
 
 constexpr std::string_view heading = "rondo-root 1";
 
-struct Owner {
-  std::string boot;
-  Process process;
-};
-struct Content {
-  RootRecord record;
-  Owner owner;
-};
-
 // At most 4 KiB, and without waiting: the user's path may lead anywhere.
 std::optional<std::string> content_of(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -43,20 +34,26 @@ std::string this_boot() {
   return boot;
 }
 
-bool is_here(const Owner& owner) { return owner.boot == this_boot() && lives(owner.process); }
+bool is_here(const RootOwner& owner) { return owner.boot == this_boot() && lives(owner.process); }
 
-std::string format(const Content& content) {
+Error failed(const char* action, const std::string& path) {
+  return {ErrorCode::system, fmt::format("cannot {} {}: {}", action, path, std::strerror(errno))};
+}
+
+}  // namespace
+
+std::string to_text(const RootFile& content) {
   return fmt::format("{}\n{} {}\n{}\n{} {} {} {}\n", heading, ip_of(content.record.address).to_string(),
                      port_of(content.record.address), content.record.nonce, content.owner.boot,
                      content.owner.process.pid_namespace, content.owner.process.pid,
                      content.owner.process.start);
 }
 
-std::optional<Content> parse(const std::string& text) {
+std::optional<RootFile> parse_root_file(const std::string& text) {
   std::istringstream in(text);
   std::string first, ip;
   uint16_t port = 0;
-  Content content;
+  RootFile content;
   std::getline(in, first);
   in >> ip >> port >> content.record.nonce;
   Process& process = content.owner.process;
@@ -68,15 +65,9 @@ std::optional<Content> parse(const std::string& text) {
   return content;
 }
 
-Error failed(const char* action, const std::string& path) {
-  return {ErrorCode::system, fmt::format("cannot {} {}: {}", action, path, std::strerror(errno))};
-}
-
-}  // namespace
-
 Result<void> publish(const std::string& path, const RootRecord& record) {
   if (const auto old = content_of(path); old && !old->empty()) {
-    const auto parsed = parse(*old);
+    const auto parsed = parse_root_file(*old);
     if (!parsed) return Error{ErrorCode::invalid_argument, path + " exists and is not a root file of Rondo"};
     if (is_here(parsed->owner))
       return Error{ErrorCode::invalid_argument,
@@ -84,7 +75,7 @@ Result<void> publish(const std::string& path, const RootRecord& record) {
                                "give each job its own file",
                                path, parsed->owner.process.pid)};
   }
-  const std::string draft = path + ".new", text = format({record, {this_boot(), this_one()}});
+  const std::string draft = path + ".new", text = to_text(RootFile{record, {this_boot(), this_one()}});
   const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return failed("write", draft);
   if (::write(file.get(), text.data(), text.size()) != ssize_t(text.size()) ||
@@ -98,14 +89,14 @@ Result<void> publish(const std::string& path, const RootRecord& record) {
 
 void withdraw(const std::string& path, uint64_t nonce) noexcept {
   const auto text = content_of(path);
-  const auto content = text ? parse(*text) : std::nullopt;
+  const auto content = text ? parse_root_file(*text) : std::nullopt;
   if (content && content->record.nonce == nonce) ::unlink(path.c_str());
 }
 
 Result<RootRecord> look_at(const std::string& path) {
   const auto text = content_of(path);
   if (!text) return failed("read", path);
-  const auto content = parse(*text);
+  const auto content = parse_root_file(*text);
   if (!content) return Error{ErrorCode::peer_lost, path + " is not a root file of Rondo"};
   if (!is_here(content->owner))
     return Error{ErrorCode::peer_lost,

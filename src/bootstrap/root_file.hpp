@@ -5,6 +5,7 @@
 // and start time, so what a crashed run left behind is told from a live one; its nonce must be repeated in
 // the handshake, so that a port which has found another owner meanwhile is noticed too.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "bootstrap/socket.hpp"
@@ -15,6 +16,18 @@ struct RootRecord {
   Address address;
   uint64_t nonce = 0;
 };
+/// Who wrote it.
+struct RootOwner {
+  std::string boot;
+  Process process;
+};
+struct RootFile {
+  RootRecord record;
+  RootOwner owner;
+};
+std::string to_text(const RootFile& file);
+/// Nothing: it is something else.
+std::optional<RootFile> parse_root_file(const std::string& text);
 
 /// Errors: invalid_argument when another live process is using the file or it is something else, system.
 Result<void> publish(const std::string& path, const RootRecord& record);

@@ -202,6 +202,23 @@ Socket adopt(asio::io_context& context, Descriptor descriptor, const Address& ad
   return socket;  // not open when epoll refused the descriptor (its watch limit)
 }
 
+Moved read_some(Socket& socket, std::span<std::byte> into) noexcept {
+  iovec part{into.data(), into.size()};
+  return socket.tls ? socket.tls->read(std::span(&part, 1))
+                    : rondo::read_some(socket.native_handle(), std::span(&part, 1));
+}
+
+Moved write_some(Socket& socket, std::span<const std::byte> from) noexcept {
+  iovec part{const_cast<std::byte*>(from.data()), from.size()};
+  return socket.tls ? socket.tls->write(std::span(&part, 1))
+                    : rondo::write_some(socket.native_handle(), std::span(&part, 1));
+}
+
+Stream release(Socket socket) noexcept {
+  asio::error_code ignored;
+  return {Descriptor(socket.release(ignored)), std::move(socket.tls)};
+}
+
 bool send_now(Socket& socket, std::span<const std::byte> data) noexcept {
   while (!data.empty()) {
     const ssize_t sent =

@@ -9,12 +9,18 @@
 
 #include "base/descriptor.hpp"
 #include "base/port_range.hpp"
+#include "base/stream.hpp"
 #include "bootstrap/wire.hpp"
 #include "rondo/result.hpp"
 
 namespace rondo::bootstrap {
 
-using Socket = asio::generic::stream_protocol::socket;
+/// With the TLS session that all its bytes go through once it has been secured (secure.hpp); then asio's own reads and
+/// writes are not for it.
+struct Socket : asio::generic::stream_protocol::socket {
+  using asio::generic::stream_protocol::socket::socket;
+  std::unique_ptr<tls::Session> tls;
+};
 using Address = asio::generic::stream_protocol::endpoint;
 
 Address tcp_address(const asio::ip::address& ip, uint16_t port);
@@ -50,7 +56,12 @@ Descriptor accept_from(int listener) noexcept;
 Result<Descriptor> make_socket(const Address& address);
 /// Takes the descriptor over.
 Socket adopt(asio::io_context& context, Descriptor descriptor, const Address& address);
-/// As much as goes without blocking; false: not all of it.
+/// What goes without blocking, through the TLS session if there is one.
+Moved read_some(Socket& socket, std::span<std::byte> into) noexcept;
+Moved write_some(Socket& socket, std::span<const std::byte> from) noexcept;
+/// Takes the socket out of asio's hands; nothing may be pending on it.
+Stream release(Socket socket) noexcept;
+/// As much as goes without blocking; false: not all of it. Before the socket is secured.
 bool send_now(Socket& socket, std::span<const std::byte> data) noexcept;
 
 }  // namespace rondo::bootstrap

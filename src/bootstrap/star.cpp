@@ -22,6 +22,13 @@ Message finding_message(Rank from, const Error& error) {
   return {Kind::failed, from, everyone, encode(Failure{error.code, error.peer, error.message, true})};
 }
 
+Address as_others_see(const StarSetup& setup, const Address& bound) {
+  const auto& advertised = setup.advertised;
+  if (advertised.ip.empty()) return bound;
+  return tcp_address(asio::ip::make_address(advertised.ip),
+                     advertised_port(advertised, setup.ports, port_of(bound)));
+}
+
 bool one_machine(const StarSetup& setup) {
   if (setup.root.kind != RootAddress::Kind::tcp || setup.credentials.secret.empty()) return true;
   asio::error_code error;
@@ -49,11 +56,12 @@ Result<Descriptor> open_data_listener(const StarSetup& setup,
                              "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
                              setup.interfaces, choice->ip.to_string())};
   auto listener = listen_within(choice->ip, setup.ports, setup.rank);
-  if (listener)
-    log::line(
-        log::Level::info, int(setup.rank), "listens for its peers at {} of interface {}; {}",
-        to_text(local_address(listener->get())), choice->interface,
-        setup.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup.interfaces);
+  if (!listener) return listener;
+  const Address bound = local_address(listener->get()), seen = as_others_see(setup, bound);
+  log::line(log::Level::info, int(setup.rank), "listens for its peers at {} of interface {}; {}{}",
+            to_text(bound), choice->interface,
+            setup.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup.interfaces,
+            seen == bound ? "" : "; they dial " + to_text(seen));
   return listener;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/advertised.hpp"
 #include "base/clock.hpp"
 #include "base/port_range.hpp"
 #include "base/root_address.hpp"
@@ -59,6 +60,8 @@ struct StarSetup {
   Person person;
   std::string interfaces;  // Options::interfaces
   PortRange ports;
+  Advertised advertised;  // Options::advertise
+  ListenAddress listen;   // Options::listen, of rank 0
   Meeting meeting;
   Transport transport;
   Policy policy;
@@ -77,6 +80,8 @@ void later(asio::io_context& context, milliseconds delay, std::function<void()> 
 Message failure_message(Rank from, const Error& error);
 /// Of what the control plane has found out; the text is complete.
 Message finding_message(Rank from, const Error& error);
+/// Where the other ranks dial a listener of this rank at `bound`.
+Address as_others_see(const StarSetup& setup, const Address& bound);
 /// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
 bool one_machine(const StarSetup& setup);
 /// Where this rank's peers find it; `control` is its own address on a control connection, where that is TCP.

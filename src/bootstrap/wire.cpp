@@ -20,7 +20,7 @@ void write(Writer& out, const Person& person) {
 Person read_person(Reader& in) {
   Person person;
   person.process.pid = in.u32();
-  person.host = in.text();
+  person.host = in.text(longest_host);
   in.raw(person.boot);
   in.raw(person.door);
   person.node = in.u32();
@@ -64,7 +64,12 @@ Bytes encode(const Hello& hello) {
   Writer out;
   out.raw(bytes_of(magic)).u16(hello.version).u8(uint8_t(hello.order)).u8(uint8_t(hello.purpose));
   const std::string_view build = std::string_view(hello.build).substr(0, build_bytes);
-  out.u8(hello.has_secret).zeros(3).raw(bytes_of(build)).zeros(build_bytes - build.size()).raw(hello.nonce);
+  out.u8(hello.has_secret)
+      .u8(hello.tls)
+      .zeros(2)
+      .raw(bytes_of(build))
+      .zeros(build_bytes - build.size())
+      .raw(hello.nonce);
   return out.take();
 }
 
@@ -76,7 +81,8 @@ std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> data) 
   hello.order = ByteOrder(in.u8());
   hello.purpose = Purpose(in.u8());
   hello.has_secret = in.u8() != 0;
-  in.raw(3);
+  hello.tls = in.u8() != 0;
+  in.raw(2);
   // Only what is harmless in a log line: the sender is not proven yet.
   for (const std::byte byte : in.raw(build_bytes))
     if (const char c = char(byte); (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' || c == '-')
@@ -190,9 +196,9 @@ std::optional<Welcome> decode_welcome(std::span<const std::byte> data) {
   Welcome welcome;
   welcome.epoch = in.u64();
   welcome.transport = Transport(in.u8());
-  welcome.policy.algorithm = in.text();
+  welcome.policy.algorithm = in.text(longest_algorithm);
   welcome.policy.reproducible = in.u8() != 0;
-  welcome.policy.table = in.text();
+  welcome.policy.table = in.text(longest_table);
   welcome.policy.cores = in.u32();
   welcome.remaining_ms = in.u32();
   welcome.heartbeat_ms = in.u32();
@@ -221,7 +227,7 @@ std::optional<Shared> decode_shared(std::span<const std::byte> data) {
   shared.ok = in.u8() != 0;
   shared.consequence = in.u8() != 0;
   shared.peer = in.u32();
-  shared.why = in.text();
+  shared.why = in.text(longest_text);
   if (!in.finished()) return std::nullopt;
   return shared;
 }
@@ -237,7 +243,7 @@ std::optional<Groups> decode_groups(std::span<const std::byte> data) {
   Reader in(data);
   Groups groups;
   groups.peer = in.u32();
-  groups.why = in.text();
+  groups.why = in.text(longest_text);
   const uint32_t world = in.u32();
   for (uint32_t rank = 0; rank < world && in.ok(); ++rank) groups.group.push_back(in.u32());
   if (!in.finished()) return std::nullopt;
@@ -258,7 +264,7 @@ std::optional<RegroupNote> decode_regroup(std::span<const std::byte> data) {
   note.word = RegroupNote::Word(in.u8());
   note.leader = in.u32();
   note.number = in.u64();
-  note.root = in.text();
+  note.root = in.text(longest_text);
   const uint32_t count = in.u32();
   for (uint32_t i = 0; i < count && in.ok(); ++i) note.ranks.push_back(in.u32());
   if (!in.finished()) return std::nullopt;
@@ -289,7 +295,7 @@ std::optional<Failure> decode_failure(std::span<const std::byte> data) {
   const bool has_peer = in.u8() != 0;
   const bool complete = in.u8() != 0;
   const Rank peer = in.u32();
-  std::string text = in.text();
+  std::string text = in.text(longest_text);
   if (!in.finished() || !code) return std::nullopt;
   return Failure{*code, has_peer ? std::optional(peer) : std::nullopt, std::move(text), complete};
 }

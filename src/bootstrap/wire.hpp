@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 6;
+inline constexpr uint16_t protocol_version = 7;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -29,9 +29,10 @@ struct Hello {
   uint16_t version = protocol_version;
   ByteOrder order = native_order();
   Purpose purpose = Purpose::control;
-  bool has_secret = false;
-  std::string build;  // at most 16 characters
+  bool has_secret = false, tls = false;  // tls: over TCP, what follows the Answer is TLS
+  std::string build;                     // at most 16 characters
   Nonce nonce{};
+  friend bool operator==(const Hello&, const Hello&) = default;
 };
 inline constexpr size_t hello_bytes = 64;
 Bytes encode(const Hello&);
@@ -187,6 +188,7 @@ struct Failure {
   std::optional<Rank> peer;
   std::string text;
   bool complete = false;  // the text says who found it, or it does not matter
+  friend bool operator==(const Failure&, const Failure&) = default;
 };
 
 Bytes encode(const Message&);

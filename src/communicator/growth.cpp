@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/root_address.hpp"
 
 namespace rondo {
+
+namespace {
+
+std::string_view text_of(const Growth& growth) {
+  return {growth.root.data(), strnlen(growth.root.data(), growth.root.size())};
+}
+
+}  // namespace
 
 Result<Growth> growth_of(uint32_t world, uint32_t newcomers, std::string_view root) {
   const auto wrong = [](const std::string& why) {
@@ -31,7 +40,7 @@ Result<void> same_growth(std::span<const Growth> by_rank) {
     if (other.newcomers == first.newcomers && other.root == first.root) continue;
     return Error{ErrorCode::mismatch,
                  fmt::format("grow: rank {} expects {} newcomers at {}, rank 0 {} at {}", rank,
-                             other.newcomers, other.root.data(), first.newcomers, first.root.data()),
+                             other.newcomers, text_of(other), first.newcomers, text_of(first)),
                  Rank(rank)};
   }
   return {};

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/root_address.hpp"
+
 namespace rondo {
 
 Error as_parent_sees(Error error, std::span<const Rank> members) {
@@ -48,7 +50,12 @@ Invitation invitation_to(const Result<bootstrap::Meeting>& meeting) {
 
 Result<bootstrap::Meeting> accept(const Invitation& invitation, Rank leader) {
   const std::string text(invitation.text.data(), strnlen(invitation.text.data(), invitation.text.size()));
-  if (invitation.tag != 0) return bootstrap::Meeting{text, invitation.tag, nullptr, nullptr};
+  if (invitation.tag != 0) {
+    if (text.size() == invitation.text.size() || !parse_root(text))
+      return Error{ErrorCode::system, fmt::format("rank {} has sent an invitation without a root", leader),
+                   leader};
+    return bootstrap::Meeting{text, invitation.tag, nullptr, nullptr};
+  }
   return Error{ErrorCode::system,
                fmt::format("rank {} cannot listen for the new communicator: {}", leader, text), leader};
 }

@@ -82,7 +82,7 @@ class Communicator::State final : bootstrap::Handler {
   Error because(Error error, const std::string& why) const;
 
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) override;
+  void connected(Rank peer, uint16_t lane, Result<Stream> stream) override;
   void failed(const Error& error) override;
   bootstrap::Account account(const bootstrap::CallKey& key) override;
   void summarised(const bootstrap::Summary& summary) override;

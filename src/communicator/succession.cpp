@@ -18,7 +18,8 @@ Options Communicator::State::options_as(Rank rank, uint32_t world, const std::st
   options.rank = rank;
   options.world = world;
   options.root = root;
-  options.fault.clear();  // it names ranks and operations of the job
+  if (rank_ != 0 || rank != 0) options.listen.clear();  // rank 0's address alone
+  options.fault.clear();                                // it names ranks and operations of the job
   return options;
 }
 
@@ -48,6 +49,7 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_grown(uin
                                                                              milliseconds patience) const {
   Options options = options_as(rank_, world() + newcomers, root);
   options.init_timeout = patience;
+  if (root != home_) options.listen.clear();  // it is the way to that root alone
   bootstrap::Meeting open;
   open.failure = [this] { return failure_.is_set() ? std::optional(failure_.get()) : std::nullopt; };
   auto state = join(options, job_->policy(), open);

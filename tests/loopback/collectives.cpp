@@ -252,6 +252,30 @@ TEST_CASE("collectives over TCP on IPv6") {
 }
 TEST_CASE("collectives over Unix sockets") { run_small(SocketKind::unix_pair); }
 
+TEST_CASE("collectives over TLS") {
+  for (const uint32_t n : {2u, 3u, 5u, 8u}) {
+    World world = World::over_sockets(n, SocketKind::tls);
+    run_all_types(world, cases_for(n, {0, 1, uint64_t(n) + 1, 1023}));
+  }
+}
+TEST_CASE("collectives over TLS: sizes around those of records, reads and windows, also asleep at once") {
+  for (const bool asleep : {false, true}) {
+    for (const uint32_t n : {2u, 3u, 5u}) {
+      World world = World::over_sockets(n, SocketKind::tls);
+      for (Rank rank = 0; rank < n && asleep; rank++) world.waiter(rank).set_budget({});
+      std::vector<Case> cases;
+      for (const uint64_t record : {4096, 16384, 4 * 16384})  // floats of a record, of a read, of more
+        for (const uint64_t chunks : {uint64_t(1), uint64_t(n)})
+          for (const uint64_t count : {record * chunks - 5, record * chunks, record * chunks + 1})
+            for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct})
+              cases.push_back({Operation::all_reduce, algorithm, Reduction::sum, count, true, 0, 0});
+      cases.push_back({Operation::all_reduce, Algorithm::ring, Reduction::sum, (1 << 20) + 1, true, 0, 0});
+      cases.push_back({Operation::all_reduce, Algorithm::direct, Reduction::sum, (1 << 20) + 1, true, 0, 0});
+      run_cases<float>(world, cases);
+    }
+  }
+}
+
 TEST_CASE("collectives over shared memory") {
   for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
     World world = World::over_shm(n);
@@ -342,7 +366,7 @@ TEST_CASE("collectives: direct, 1 Mi + 1 elements, over sockets and shared memor
 }
 
 TEST_CASE("collectives over sockets whose kernel buffers hold far less than a window") {
-  for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny}) {
+  for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny, SocketKind::tls_tiny}) {
     World world = World::over_sockets(4, kind);
     run_cases<float>(world,
                      {{Operation::all_reduce, Algorithm::direct, Reduction::sum, 300'000, true, 0, 0},

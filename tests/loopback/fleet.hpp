@@ -31,13 +31,13 @@ class Recorder : public bootstrap::Handler {
  public:
   std::unique_ptr<bootstrap::Sharing> shares;  // to be set before joining
   bootstrap::Sharing* sharing() noexcept override { return shares.get(); }
-  void connected(Rank peer, uint16_t lane, Result<Descriptor> socket) noexcept override {
+  void connected(Rank peer, uint16_t lane, Result<Stream> stream) noexcept override {
     const std::lock_guard lock(mutex_);
     ++calls_[{peer, lane}];
-    if (socket)
-      sockets_[{peer, lane}] = std::move(*socket);
+    if (stream)
+      sockets_[{peer, lane}] = std::move(stream->descriptor);
     else
-      errors_.insert_or_assign({peer, lane}, socket.error());
+      errors_.insert_or_assign({peer, lane}, stream.error());
     changed_.notify_all();
   }
   void failed(const Error& error) noexcept override {
@@ -213,6 +213,7 @@ class Stranger {
     connected_ = ::connect(socket_.get(), address.data(), socklen_t(address.size())) == 0;
   }
   bool connected() const { return connected_; }
+  int descriptor() const { return socket_.get(); }
   /// How many bytes were taken before the other side closed.
   size_t send(std::span<const std::byte> data) {
     size_t sent = 0;

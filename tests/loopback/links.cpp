@@ -25,7 +25,7 @@ struct Maker {
 template <SocketKind kind>
 Link socket_link() {
   struct Ends {
-    Ends(std::pair<Descriptor, Descriptor> pair, const tcp::Sizes& sizes)
+    Ends(std::pair<Stream, Stream> pair, const tcp::Sizes& sizes)
         : from(std::move(pair.first), sizes), to(std::move(pair.second), sizes) {}
     tcp::Connection from, to;
   };
@@ -88,6 +88,8 @@ Link choppy_fake() {
 
 const Maker makers[] = {{"tcp4", socket_link<SocketKind::tcp4>},
                         {"unix", socket_link<SocketKind::unix_pair>},
+                        {"tls", socket_link<SocketKind::tls>},
+                        {"tiny tls", socket_link<SocketKind::tls_tiny>},
                         {"shm", shm_link},
                         {"shm publication", shm_publication},
                         {"shm pulled", shm_pulled},

@@ -41,12 +41,29 @@ Descriptor loopback_listener(int family) {
   return listener;
 }
 
+// The key is changed often, so that a test sees it happen.
+std::pair<Stream, Stream> secured(Descriptor dialled, Descriptor accepted) {
+  const tls::Key key = tls::derive_key("secret", {}, {});
+  auto client = tls::Session::make(dialled.get(), tls::Side::dialler, key, 100);
+  auto server = tls::Session::make(accepted.get(), tls::Side::acceptor, key, 100);
+  REQUIRE(client.ok());
+  REQUIRE(server.ok());
+  bool done = false;
+  for (const TimePoint deadline = soon(); !done && Clock::now() < deadline;) {
+    const auto one = (*client)->handshake(), other = (*server)->handshake();
+    done = one == tls::Session::Step::done && other == tls::Session::Step::done;
+  }
+  REQUIRE(done);
+  return {Stream(std::move(dialled), std::move(*client)), Stream(std::move(accepted), std::move(*server))};
+}
+
 }  // namespace
 
 bool has_ipv6_loopback() { return bool(loopback_listener(AF_INET6)); }
 
-std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind) {
-  const bool tiny = kind == SocketKind::tcp4_tiny || kind == SocketKind::unix_tiny;
+std::pair<Stream, Stream> socket_pair(SocketKind kind) {
+  const bool tiny =
+      kind == SocketKind::tcp4_tiny || kind == SocketKind::unix_tiny || kind == SocketKind::tls_tiny;
   if (kind == SocketKind::unix_pair || kind == SocketKind::unix_tiny) {
     int pair[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
@@ -68,6 +85,8 @@ std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind) {
     make_nonblocking(fd);
     if (tiny) shrink_buffers(fd);
   }
+  if (kind == SocketKind::tls || kind == SocketKind::tls_tiny)
+    return secured(std::move(dialled), std::move(accepted));
   return {std::move(dialled), std::move(accepted)};
 }
 

@@ -17,9 +17,9 @@
 namespace rondo::test {
 
 /// A connected pair of stream sockets, non-blocking: TCP over IPv4 or IPv6 loopback, or a Unix pair
-/// (with kernel buffers far smaller than a window, where it is called tiny).
-enum class SocketKind { tcp4, tcp6, unix_pair, tcp4_tiny, unix_tiny };
-std::pair<Descriptor, Descriptor> socket_pair(SocketKind kind);
+/// (with kernel buffers far smaller than a window, where it is called tiny), or with TLS over TCP.
+enum class SocketKind { tcp4, tcp6, unix_pair, tcp4_tiny, unix_tiny, tls, tls_tiny };
+std::pair<Stream, Stream> socket_pair(SocketKind kind);
 bool has_ipv6_loopback();
 
 /// `world` engines with a thread each. Failures of every rank are kept for the test to look at.

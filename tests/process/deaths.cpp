@@ -5,9 +5,11 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "../sanitized.hpp"
 #include "../skip.hpp"
+#include "base/random.hpp"
 #include "workers.hpp"
 
 using namespace rondo::test;
@@ -60,6 +62,22 @@ TEST_CASE("deaths: SIGKILL is told to every other rank by name, whose calls and 
     const auto ended = workers.wait();
     CHECK(ended[at.victim].code == 128 + SIGKILL);
     check_told(ended, at.victim, since, 2);
+  }
+}
+
+TEST_CASE("deaths: SIGKILL under TLS, on control and data connections, is told as quickly") {
+  for (const auto& [world, victim, count] :
+       {std::tuple(2u, 1u, 4'000'000), {4u, 2u, 100'000}, {4u, 0u, 100'000}}) {
+    const Situation at{"tcp", world, victim};
+    CAPTURE_SITUATION(at);
+    auto job = job_of(at, "loop", size_t(count));
+    const auto port = 15000 + rondo::random_number() % 15000;
+    job.environment = {"RONDO_TLS=1", fmt::format("RONDO_ROOT=127.0.0.1:{}", port)};
+    Workers workers(job);
+    REQUIRE(workers.all_say("runs"));
+    const double since = seconds_now();
+    ::kill(workers[victim].pid(), SIGKILL);
+    check_told(workers.wait(), victim, since, 2);
   }
 }
 

@@ -62,7 +62,7 @@ class Teller : public bootstrap::Handler {
  public:
   std::optional<Sharer> sharer;
   bootstrap::Sharing* sharing() noexcept override { return sharer ? &*sharer : nullptr; }
-  void connected(Rank, uint16_t, Result<Descriptor>) noexcept override {}
+  void connected(Rank, uint16_t, Result<Stream>) noexcept override {}
   void failed(const Error& error) noexcept override { failure_.set_value(error); }
   std::future<Error> failure() { return failure_.get_future(); }
 

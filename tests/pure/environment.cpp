@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/advertised.hpp"
 #include "base/root_address.hpp"
 #include "variables.hpp"
 
@@ -98,6 +99,22 @@ TEST_CASE("environment: every bad value names its variable, its value and what i
   }
   check_refused({{"RONDO_TRANSPORT", "foo"}}, {"RONDO_TRANSPORT=foo", "auto", "tcp"});
   check_refused({{"RONDO_ALGORITHM", "foo"}}, {"RONDO_ALGORITHM=foo", "auto", "ring", "direct", "one_shot"});
+  check_refused({{"RONDO_TLS", "yes"}, {"RONDO_SECRET", "s"}}, {"RONDO_TLS=yes", "0 to 1"});
+  check_refused({{"RONDO_TLS", "1"}}, {"RONDO_TLS=1", "set RONDO_SECRET"});
+  for (const char* value : {"gateway", "gateway:1", "0.0.0.0", "[::]", "10.0.0.5:", "10.0.0.5:0",
+                            "10.0.0.5:65536", "[10.0.0.5]", "[fd00::1", "fd00::1]", "10.0.0", "unix:@x"})
+    check_refused({{"RONDO_ADVERTISE", value}, {"RONDO_PORTS", "45000"}, {"RONDO_SECRET", "s"}},
+                  {"RONDO_ADVERTISE=", value, "numeric address"});
+  check_refused({{"RONDO_ADVERTISE", "10.0.0.5"}}, {"RONDO_ADVERTISE=10.0.0.5", "set RONDO_SECRET"});
+  check_refused({{"RONDO_ADVERTISE", "10.0.0.5:9000"}, {"RONDO_SECRET", "s"}},
+                {"RONDO_ADVERTISE=10.0.0.5:9000", "RONDO_PORTS"});
+  check_refused(
+      {{"RONDO_ADVERTISE", "10.0.0.5:65530"}, {"RONDO_PORTS", "45000-45010"}, {"RONDO_SECRET", "s"}},
+      {"RONDO_ADVERTISE=10.0.0.5:65530", "65535"});
+  for (const char* value : {"29700", "host:29700", "0.0.0.0", "unix:@x", ":29700"})
+    check_refused({{"RONDO_LISTEN", value}}, {"RONDO_LISTEN=", value, "0.0.0.0:29700"});
+  check_refused({{"RONDO_LISTEN", "0.0.0.0:1"}, {"RONDO_ROOT", "unix:@x"}, {"RANK", "0"}},
+                {"RONDO_LISTEN=0.0.0.0:1", "unix:@x"});
   check_refused({{"RONDO_PORTS", "9-1"}}, {"RONDO_PORTS=9-1", "45000-45010"});
   check_refused({{"RONDO_ROOT", "nowhere"}}, {"RONDO_ROOT=nowhere", "host:port", "unix:@name", "file:/path"});
   check_refused({{"MASTER_PORT", "65535"}}, {"MASTER_PORT=65535"});
@@ -109,6 +126,27 @@ TEST_CASE("environment: every bad value names its variable, its value and what i
   check_refused({{"RONDO_SECRET_FILE", "/"}}, {"RONDO_SECRET_FILE=/", "cannot be read"});
   check_refused({{"RONDO_SECRET_FILE", "/dev/null"}}, {"RONDO_SECRET_FILE=/dev/null", "empty"});
   check_refused({{"RONDO_SECRET_FILE", "/dev/zero"}}, {"RONDO_SECRET_FILE=/dev/zero", "longer"});
+}
+
+TEST_CASE("environment: TLS and the addresses of a translating network") {
+  CHECK(with({{"RONDO_TLS", "1"}, {"RONDO_SECRET", "s"}})->tls == true);
+  CHECK(with({{"RONDO_TLS", "0"}})->tls == false);
+  CHECK_FALSE(with({})->tls.has_value());
+  CHECK(with({{"RONDO_ADVERTISE", "127.0.0.1"}})->advertise == "127.0.0.1");
+  CHECK(with({{"RONDO_LISTEN", "[::]:29700"}, {"RONDO_ROOT", "unix:@x"}})->listen == "[::]:29700");  // rank 1
+  const PortRange ports{45000, 45010};
+  for (const char* text : {"10.0.0.5", "fd00::5", "[fd00::5]"}) {
+    const auto advertised = parse_advertised(text, {});
+    REQUIRE(advertised.ok());
+    CHECK((advertised->ip == "10.0.0.5" || advertised->ip == "fd00::5"));
+    CHECK(advertised_port(*advertised, ports, 45003) == 45003);
+  }
+  for (const char* text : {"10.0.0.5:9000", "[fd00::5]:9000"}) {
+    const auto advertised = parse_advertised(text, ports);
+    REQUIRE(advertised.ok());
+    CHECK(advertised_port(*advertised, ports, 45000) == 9000);
+    CHECK(advertised_port(*advertised, ports, 45010) == 9010);
+  }
 }
 
 TEST_CASE("environment: options in code are named as such") {

@@ -28,4 +28,9 @@ TEST_CASE("growth: the first rank that means something else is named, with both"
   CHECK(count.error().peer == 2u);
   CHECK(count.error().message == "grow: rank 2 expects 2 newcomers at unix:@a, rank 0 1 at unix:@a");
   CHECK(same_growth(std::vector{one, other, one}).error().peer == 1u);
+  Growth endless = one;  // as no rank sends it
+  endless.root.fill('x');
+  const auto odd = same_growth(std::vector{one, endless});
+  REQUIRE_FALSE(odd.ok());
+  CHECK(odd.error().message.find(" newcomers at " + std::string(252, 'x') + ", rank 0") != std::string::npos);
 }

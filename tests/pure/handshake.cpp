@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 using namespace rondo;
 using namespace rondo::bootstrap;
 
@@ -88,6 +90,40 @@ TEST_CASE("handshake: another version or byte order is refused on both sides, na
   DiallingSide dialler(mine, Purpose::control, claim);
   AcceptingSide acceptor(newer, Purpose::control);
   CHECK(says(acceptor.hello(whole<hello_bytes>(dialler.hello())).refused.value(), "build 9.9"));
+}
+
+TEST_CASE("handshake: TLS on one side only is refused on both, naming both") {
+  const Credentials without{.secret = "s"}, with{.secret = "s", .tls = true};
+  for (const bool dialler_has : {false, true}) {
+    DiallingSide dialler(dialler_has ? with : without, Purpose::data, claim);
+    AcceptingSide acceptor(dialler_has ? without : with, Purpose::data);
+    const Reply reply = acceptor.hello(whole<hello_bytes>(dialler.hello()));
+    REQUIRE(reply.refused.has_value());
+    const auto proof = dialler.proof(whole<hello_bytes>(reply.send));
+    REQUIRE_FALSE(proof.ok());
+    for (const Error& error : {*reply.refused, proof.error()}) {
+      CHECK(error.code == ErrorCode::refused);
+      CHECK(says(error, "RONDO_TLS=1"));
+      CHECK(says(error, "RONDO_TLS=0"));
+    }
+    CHECK(says(proof.error(), dialler_has ? "this side uses TLS" : "the other side uses TLS"));
+  }
+}
+
+TEST_CASE("handshake: both sides come to one session key, another for every connection and claim") {
+  const Credentials both{.secret = "secret", .tls = true};
+  std::set<tls::Key> keys;
+  for (const Claim& each : {claim, claim, Claim{42, 3, 2}}) {
+    DiallingSide dialler(both, Purpose::data, each);
+    AcceptingSide acceptor(both, Purpose::data);
+    REQUIRE(acceptor.check(whole<proof_bytes>(*proof_for(dialler, acceptor))).ok());
+    REQUIRE(dialler.session_key().has_value());
+    CHECK(dialler.session_key() == acceptor.session_key());
+    keys.insert(*dialler.session_key());
+  }
+  CHECK(keys.size() == 3);
+  DiallingSide plain({"secret"}, Purpose::data, claim);
+  CHECK_FALSE(plain.session_key().has_value());
 }
 
 TEST_CASE("handshake: replayed, reflected and altered proofs do not pass") {

@@ -36,6 +36,20 @@ TEST_CASE("split: an invitation carries root and tag, or why there is none") {
   CHECK(!accept(invitation_to(meeting), 0).ok());
 }
 
+TEST_CASE("split: an invitation without a root that can be dialled is the error of who sent it") {
+  Invitation invitation{9, {}};
+  for (const std::string_view root : {"", "nowhere", "host:", "host:70000"}) {
+    invitation.text.fill('\0');
+    root.copy(invitation.text.data(), root.size());
+    const auto refused = accept(invitation, 3);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().peer == 3u);
+  }
+  invitation.text.fill('1');  // no zero at its end
+  std::string_view("file:/").copy(invitation.text.data(), 6);
+  CHECK(!accept(invitation, 3).ok());
+}
+
 TEST_CASE("split: why a part could not be made is told in the ranks of the parent, and says so") {
   const std::vector<Rank> members{3, 2};
   const Error named = as_parent_sees({ErrorCode::timeout, "rank 1 of 2 did not join", 1u}, members);

@@ -103,7 +103,8 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
   CHECK_FALSE(decode_welcome(encode(coreless)).has_value());
   // A world of four thousand million needs no memory until its bytes are there.
   CHECK_FALSE(
-      decode_welcome(Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(1).u32(0).u32(0).u32(0xffffffff).take())
+      decode_welcome(
+          Writer().u64(1).u8(1).text("", 1).u8(0).text("", 1).u32(1).u32(0).u32(0).u32(0xffffffff).take())
           .has_value());
 
   const auto failure = decode_failure(encode(Failure{ErrorCode::timeout, 3, "rank 3 is late"}));
@@ -128,6 +129,22 @@ TEST_CASE("wire: control messages come back as they went, and never when cut or 
 
   CHECK(decode_lane(encode_lane(65535)) == uint16_t(65535));
   CHECK_FALSE(decode_lane({}).has_value());
+}
+
+TEST_CASE("wire: a text longer than its sender may make it is malformed, and so are more fields than that") {
+  const auto shared = [](size_t bytes) {
+    return Writer().u8(0).u8(0).u32(1).text(std::string(bytes, 'x'), bytes).take();
+  };
+  CHECK(decode_shared(shared(longest_text)).has_value());
+  CHECK_FALSE(decode_shared(shared(longest_text + 1)).has_value());
+  const auto report = [](size_t fields) {
+    Writer out;
+    out.u8(0).u64(0).u64(1).u8(1).u8(0).u8(0).u32(0).text("", 0).text("call", 4).u8(uint8_t(fields));
+    for (size_t i = 0; i < fields; ++i) out.text("name", 4).text("value", 5);
+    return out.take();
+  };
+  CHECK(decode_report(report(most_fields)).has_value());
+  CHECK_FALSE(decode_report(report(most_fields + 1)).has_value());
 }
 
 TEST_CASE("wire: reports, questions and summaries come back as they went, and never when cut") {

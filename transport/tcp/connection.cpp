@@ -5,8 +5,6 @@
 #include <cassert>
 #include <cstring>
 
-#include "transport/tcp/socket_io.hpp"
-
 namespace rondo::tcp {
 namespace {
 
@@ -31,7 +29,7 @@ void note(Socket& socket, const Moved& moved) noexcept {
 
 void Socket::close() noexcept {
   end(LinkState::closed);
-  ::shutdown(fd_.get(), SHUT_RDWR);
+  ::shutdown(fd(), SHUT_RDWR);
 }
 
 SocketTx::SocketTx(Socket& socket, const Sizes& sizes)
@@ -76,7 +74,7 @@ size_t SocketTx::send(View source, Traffic) noexcept {
 }
 
 LinkState SocketTx::poll() noexcept {
-  if (head_ != tail_) write({});
+  if (head_ != tail_ || socket_.unsent()) write({});
   return socket_.state();
 }
 
@@ -94,10 +92,11 @@ size_t SocketTx::write(View source) noexcept {
   const bool room = slot == tail_ && staged < call_bytes_;
   if (room && source.bytes > 0)
     parts[used++] = part(source.data, std::min<size_t>(source.bytes, call_bytes_ - staged));
-  if (used == 0) return 0;
-  const Moved moved = write_some(socket_.fd(), std::span(parts).first(used));
+  if (used == 0 && !socket_.unsent()) return 0;
+  const Moved moved = socket_.write(std::span(parts).first(used));
   note(socket_, moved);
-  written_ += moved.bytes;
+  accepted_ += moved.bytes;
+  if (!socket_.unsent()) written_ = accepted_;
   return retire(moved.bytes);
 }
 
@@ -161,7 +160,7 @@ size_t SocketRx::read(std::span<std::byte> first, size_t ahead) noexcept {
   size_t used = 0;
   if (!first.empty()) parts[used++] = part(first.data(), first.size());
   parts[used++] = part(buffer_.get() + end_, std::min<size_t>(ahead, capacity_ - end_));
-  const Moved moved = read_some(socket_.fd(), std::span(parts).first(used));
+  const Moved moved = socket_.read(std::span(parts).first(used));
   note(socket_, moved);
   const size_t direct = std::min(moved.bytes, first.size());
   end_ += moved.bytes - direct;

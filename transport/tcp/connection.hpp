@@ -11,9 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/stream.hpp"
 #include "transport/link.hpp"
 
 namespace rondo::tcp {
@@ -28,8 +29,12 @@ struct Sizes {
 /// The socket and its fate, shared by both ends.
 class Socket {
  public:
-  explicit Socket(Descriptor fd) noexcept : fd_(std::move(fd)) {}
-  int fd() const noexcept { return fd_.get(); }
+  explicit Socket(Stream stream) noexcept : stream_(std::move(stream)) {}
+  int fd() const noexcept { return stream_.descriptor.get(); }
+  // The driver.
+  Moved write(std::span<iovec> parts) noexcept { return stream_.write(parts); }
+  Moved read(std::span<iovec> parts) noexcept { return stream_.read(parts); }
+  bool unsent() const noexcept { return stream_.unsent(); }
   LinkState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   // The first bad end stays.
   void end(LinkState state) noexcept {
@@ -40,7 +45,7 @@ class Socket {
   void close() noexcept;
 
  private:
-  Descriptor fd_;
+  Stream stream_;
   std::atomic<LinkState> state_{LinkState::open};
 };
 
@@ -72,7 +77,8 @@ class SocketTx final : public Tx {
   std::vector<Slot> slots_;
   uint64_t head_ = 0, tail_ = 0;  // slots [head_, tail_) hold bytes that are not written yet
   bool fresh_ = false;            // acquire gave slot tail_, not the rest of slot tail_-1
-  uint64_t written_ = 0;
+  uint64_t accepted_ = 0;         // bytes of slots and callers that the socket has taken
+  uint64_t written_ = 0;          // the same, but for what its TLS session has not yet passed on
 };
 
 class SocketRx final : public Rx {
@@ -100,8 +106,8 @@ class SocketRx final : public Rx {
 
 class Connection {
  public:
-  Connection(Descriptor fd, const Sizes& sizes)
-      : socket_(std::move(fd)), tx_(socket_, sizes), rx_(socket_, sizes) {}
+  Connection(Stream stream, const Sizes& sizes)
+      : socket_(std::move(stream)), tx_(socket_, sizes), rx_(socket_, sizes) {}
   SocketTx& tx() noexcept { return tx_; }
   SocketRx& rx() noexcept { return rx_; }
   void close() noexcept { socket_.close(); }

@@ -26,14 +26,14 @@ void TcpFabric::close() noexcept {
     if (slot.connection) slot.connection->close();
 }
 
-void TcpFabric::adopt(Rank peer, Lane lane, Result<Descriptor> socket) {
+void TcpFabric::adopt(Rank peer, Lane lane, Result<Stream> stream) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[{peer, lane}];
   if (closed_ || slot.connection) return;
-  if (socket)
-    slot.connection = std::make_unique<Connection>(std::move(*socket), sizes_);
+  if (stream)
+    slot.connection = std::make_unique<Connection>(std::move(*stream), sizes_);
   else
-    slot.error = socket.error();
+    slot.error = stream.error();
 }
 
 }  // namespace rondo::tcp

@@ -24,7 +24,7 @@ class TcpFabric final : public Fabric {
   void arm(bool) noexcept override {}  // the descriptors wake an epoll that watches them
   void close() noexcept override;
   /// Any thread. A second socket for a link that has one is closed.
-  void adopt(Rank peer, Lane lane, Result<Descriptor> socket);
+  void adopt(Rank peer, Lane lane, Result<Stream> stream);
 
  private:
   struct Slot {

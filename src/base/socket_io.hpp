@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rondo::tcp {
+namespace rondo {
 
 struct Moved {
   size_t bytes = 0;
@@ -39,4 +39,4 @@ inline Moved read_some(int fd, std::span<iovec> parts) noexcept {
   return {.error = is_transient(errno) ? 0 : errno};
 }
 
-}  // namespace rondo::tcp
+}  // namespace rondo
