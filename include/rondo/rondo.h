@@ -160,8 +160,8 @@ rondo_status rondo_comm_duplicate(rondo_comm* comm, const rondo_call_options* op
 rondo_status rondo_comm_shrink(rondo_comm* comm, const rondo_call_options* options, rondo_comm** rest);
 /* The same ranks and `newcomers` more, which join with root `root` (NULL: that of the job), the next ranks, and a world
  * that counts them. */
-rondo_status rondo_comm_grow(rondo_comm* comm, uint32_t newcomers, const char* root, const rondo_call_options* options,
-                             rondo_comm** grown);
+rondo_status rondo_comm_grow(rondo_comm* comm, uint32_t newcomers, const char* root,
+                             const rondo_call_options* options, rondo_comm** grown);
 /* Of a communicator that came of split, duplicate or shrink: the rank in the one that it came from, or -1. */
 int64_t rondo_comm_parent_rank(const rondo_comm* comm, uint32_t rank);
 
