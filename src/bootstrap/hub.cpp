@@ -307,7 +307,7 @@ void Hub::complete() {
   arriving_.clear();
   auto listener = open_data_listener(setup_, way_to_the_others());
   if (!listener) return fail(listener.error());
-  members_[0].join.listener = to_wire(as_others_see(setup_, local_address(listener->get())));
+  members_[0].join.listener = to_wire(as_others_see(setup_, local_address(listener->socket.get())));
   Welcome welcome;
   welcome.epoch = random_number();
   welcome.transport = setup_.transport;

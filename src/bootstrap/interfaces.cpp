@@ -63,18 +63,21 @@ const NetworkAddress* first(const std::vector<NetworkAddress>& all, const Situat
   return other;
 }
 
-NetworkAddress unrestricted(const std::vector<NetworkAddress>& all, const Situation& situation) {
+Choice unrestricted(const std::vector<NetworkAddress>& all, const Situation& situation) {
   const auto control = std::find_if(all.begin(), all.end(), [&](const auto& at) {
     return situation.control && at.ip == *situation.control;
   });
   const bool loopback = !situation.control || situation.control->is_loopback();
   if (loopback && !situation.one_machine)
-    if (const auto* usable = first(all, situation, is_usable)) return *usable;
-  if (control != all.end()) return *control;
+    if (const auto* usable = first(all, situation, is_usable))
+      return {*usable, "rank 0 is on this machine, and this comes first of what other machines can reach"};
+  const std::string reached = "from here rank 0 is reached";
+  if (control != all.end()) return {*control, reached};
   // 127.0.1.1 is on no list, but is there.
-  if (situation.control) return {loopback ? "lo" : "?", *situation.control};
+  if (situation.control) return {{loopback ? "lo" : "?", *situation.control}, reached};
   const auto* local = first(all, situation, [](const auto& at) { return at.ip.is_loopback(); });
-  return local ? *local : NetworkAddress{"lo", asio::ip::address_v4::loopback()};
+  return {local ? *local : NetworkAddress{"lo", asio::ip::address_v4::loopback()},
+          "all ranks are on this machine"};
 }
 
 }  // namespace
@@ -137,21 +140,22 @@ bool InterfaceList::allows(const NetworkAddress& at) const {
   return (named || names_address(at)) != excludes_;
 }
 
-Result<NetworkAddress> choose_address(const std::vector<NetworkAddress>& all, std::string_view text,
-                                      const Situation& situation) {
+Result<Choice> choose_address(const std::vector<NetworkAddress>& all, std::string_view text,
+                              const Situation& situation) {
   const auto list = InterfaceList::parse(text);
   if (!list) return list.error();
-  const NetworkAddress own = unrestricted(all, situation);
+  const Choice own = unrestricted(all, situation);
   if (list->allows(own)) return own;
+  const std::string by_list = fmt::format("RONDO_INTERFACE={}", text);
   if (const auto* found =
           first(all, situation, [&](const auto& at) { return is_usable(at) && list->allows(at); }))
-    return *found;
+    return Choice{*found, by_list};
   // Whoever names docker0 or lo shall have it; a link-local address must be named itself.
   const auto asked_for = [&](const NetworkAddress& at) {
     return list->allows(at) && (!is_link_local(at.ip) || list->names_address(at));
   };
   if (!list->excludes())
-    if (const auto* found = first(all, situation, asked_for)) return *found;
+    if (const auto* found = first(all, situation, asked_for)) return Choice{*found, by_list};
   return wrong(text, fmt::format("allows no address of this machine; it has {}", list_of(all)));
 }
 

@@ -47,9 +47,12 @@ struct Situation {
   std::optional<asio::ip::address> control;  // from where rank 0 was reached; none: over a Unix socket
   bool one_machine = false;                  // no rank can be anywhere else
 };
+struct Choice : NetworkAddress {
+  std::string why;
+};
 /// Errors: invalid_argument: `list` is wrong or allows none of `all`, which the message then lists.
-Result<NetworkAddress> choose_address(const std::vector<NetworkAddress>& all, std::string_view list,
-                                      const Situation& situation);
+Result<Choice> choose_address(const std::vector<NetworkAddress>& all, std::string_view list,
+                              const Situation& situation);
 
 /// Of the interfaces that are up, in the kernel's order.
 std::vector<NetworkAddress> machine_addresses();

@@ -23,6 +23,7 @@ class JoinedJob : public Job {
   bool shares_memory() const noexcept override { return membership_->shares_memory(); }
   std::string transport_reason() const override { return membership_->transport_reason(); }
   std::string address() const override { return membership_->address(); }
+  std::string address_reason() const override { return membership_->address_reason(); }
   uint64_t epoch() const noexcept override { return membership_->epoch(); }
   void connect(Rank peer, uint16_t lane) noexcept override { membership_->connect(peer, lane); }
   void announce(const Error& error) noexcept override { membership_->announce(error); }

@@ -99,6 +99,8 @@ class Job {
   virtual std::string transport_reason() const = 0;
   /// Where this rank's peers find it; "": nowhere.
   virtual std::string address() const = 0;
+  /// "interface eth0: ..."
+  virtual std::string address_reason() const = 0;
   /// Agreed and random: two communicators never share it.
   virtual uint64_t epoch() const noexcept = 0;
   /// Any thread. Starts making the connection (peer, lane), a lane below 65534; idempotent. The lower rank dials; the higher rank

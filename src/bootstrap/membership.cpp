@@ -121,13 +121,14 @@ std::string Membership::address() const {
 
 // ---- The service thread: joining and the control plane.
 
-void Membership::joined(Welcome welcome, Descriptor listener) {
+void Membership::joined(Welcome welcome, DataListener listener) {
+  address_reason_ = std::move(listener.why);
   job_ = std::move(welcome);
   const BootId& here = job_.persons[rank_].boot;
   local_world_ = uint32_t(std::count_if(job_.persons.begin(), job_.persons.end(),
                                         [&](const Person& person) { return person.boot == here; }));
   watch_processes();
-  open_door(std::move(listener));
+  open_door(std::move(listener.socket));
   agree();
 }
 

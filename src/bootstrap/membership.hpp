@@ -46,6 +46,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   const Policy& policy() const noexcept { return job_.policy; }
   const std::string& transport_reason() const noexcept { return transport_reason_; }
   std::string address() const;
+  const std::string& address_reason() const noexcept { return address_reason_; }
   bool shares_memory() const noexcept { return shares_memory_; }
 
  private:
@@ -58,7 +59,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
     std::shared_ptr<asio::steady_timer> retry;
   };
 
-  void joined(Welcome welcome, Descriptor listener) override;
+  void joined(Welcome welcome, DataListener listener) override;
   void join_failed(const Error& error) override;
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
@@ -130,7 +131,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   std::shared_ptr<asio::steady_timer> agreement_timer_;
   std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
   bool shares_memory_ = false;
-  std::string transport_reason_;
+  std::string transport_reason_, address_reason_;
   asio::ip::address listens_at_;  // its own view of it: what the others dial is in job_.listeners
   uint32_t scope_ = 0;            // of this rank's link-local address, if it has one
   std::map<Key, Link> links_;

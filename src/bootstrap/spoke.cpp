@@ -142,7 +142,7 @@ void Spoke::join(Socket socket) {
   listener_ = std::move(*listener);
   const auto remaining = uint32_t(milliseconds_until(setup_.deadline));
   const Join join{setup_.world, uint32_t(setup_.timeout.count()), remaining, setup_.person,
-                  to_wire(as_others_see(setup_, local_address(listener_.get())))};
+                  to_wire(as_others_see(setup_, local_address(listener_.socket.get())))};
   channel_->send({Kind::join, setup_.rank, 0, encode(join)});
   await(setup_.deadline + verdict_grace, &Spoke::verdict_missing);
 }

@@ -48,7 +48,7 @@ class Spoke : public Star, public std::enable_shared_from_this<Spoke> {
   std::shared_ptr<Dial> dial_;
   std::string last_failure_ = "nothing was tried";
   std::shared_ptr<Channel> channel_;
-  Descriptor listener_;
+  DataListener listener_;
   Person root_;  // known from the welcome on
   enum class Phase : uint8_t { seeking, joining, running, alone, closed } phase_ = Phase::seeking;
 };

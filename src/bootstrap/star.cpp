@@ -45,8 +45,8 @@ std::optional<Error> needs_secret(const StarSetup& setup, const Address& address
                   to_string(setup.root), to_text(address))};
 }
 
-Result<Descriptor> open_data_listener(const StarSetup& setup,
-                                      const std::optional<asio::ip::address>& control) {
+Result<DataListener> open_data_listener(const StarSetup& setup,
+                                        const std::optional<asio::ip::address>& control) {
   const Situation situation{control, one_machine(setup)};
   const auto choice = choose_address(machine_addresses(), setup.interfaces, situation);
   if (!choice) return choice.error();
@@ -56,13 +56,12 @@ Result<Descriptor> open_data_listener(const StarSetup& setup,
                              "secret: set RONDO_SECRET (or RONDO_SECRET_FILE) on every rank",
                              setup.interfaces, choice->ip.to_string())};
   auto listener = listen_within(choice->ip, setup.ports, setup.rank);
-  if (!listener) return listener;
+  if (!listener) return listener.error();
   const Address bound = local_address(listener->get()), seen = as_others_see(setup, bound);
-  log::line(log::Level::info, int(setup.rank), "listens for its peers at {} of interface {}; {}{}",
-            to_text(bound), choice->interface,
-            setup.interfaces.empty() ? "RONDO_INTERFACE is not set" : "RONDO_INTERFACE=" + setup.interfaces,
-            seen == bound ? "" : "; they dial " + to_text(seen));
-  return listener;
+  DataListener data{std::move(*listener), fmt::format("interface {}: {}{}", choice->interface, choice->why,
+                                                      seen == bound ? "" : "; peers dial " + to_text(seen))};
+  log::line(log::Level::info, int(setup.rank), "listens for its peers at {} of {}", to_text(bound), data.why);
+  return data;
 }
 
 }  // namespace rondo::bootstrap

@@ -22,12 +22,18 @@
 
 namespace rondo::bootstrap {
 
+/// Of this rank, and why it is where it is: "interface eth0: ..."
+struct DataListener {
+  Descriptor socket;
+  std::string why;
+};
+
 /// Service thread.
 class StarOwner {
  public:
   virtual ~StarOwner() = default;
   /// Exactly one of these two, once. `listener` is this rank's data listener.
-  virtual void joined(Welcome welcome, Descriptor listener) = 0;
+  virtual void joined(Welcome welcome, DataListener listener) = 0;
   virtual void join_failed(const Error& error) = 0;
   /// After joined(): a message for this rank, of any kind but join and welcome.
   virtual void deliver(const Message& message) = 0;
@@ -85,8 +91,8 @@ Address as_others_see(const StarSetup& setup, const Address& bound);
 /// No rank can be on another machine: nothing but loopback leads to rank 0, or there is no secret.
 bool one_machine(const StarSetup& setup);
 /// Where this rank's peers find it; `control` is its own address on a control connection, where that is TCP.
-Result<Descriptor> open_data_listener(const StarSetup& setup,
-                                      const std::optional<asio::ip::address>& control);
+Result<DataListener> open_data_listener(const StarSetup& setup,
+                                        const std::optional<asio::ip::address>& control);
 /// Without a secret only this machine's own addresses will do.
 std::optional<Error> needs_secret(const StarSetup& setup, const Address& address);
 

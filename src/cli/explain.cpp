@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/explain_job.hpp"
 #include "cli/explain_selection.hpp"
 #include "schedule/catalogue.hpp"
 #include "schedule/print.hpp"
@@ -25,6 +26,7 @@ struct Arguments {
   std::optional<uint32_t> rank;
   std::vector<uint32_t> nodes;  // of every rank; empty: all on one
   bool json = false, selection = false;
+  pid_t pid = 0;
   SelectionOf selection_of;
 };
 
@@ -99,8 +101,9 @@ CLI::Validator one_of(const Names& names) {
 
 CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
   const auto given = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "explain", "Print the steps of a schedule (rank round kind peer chunk), or what is selected");
+  CLI::App* command = app.add_subcommand("explain",
+                                         "Print the steps of a schedule (rank round kind peer chunk), what "
+                                         "is selected, or why a job runs as it does");
   command->add_option("--operation", given->operation, "What the schedule does")
       ->check(one_of(operations()))
       ->capture_default_str();
@@ -114,9 +117,12 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
   command->add_option("--cores", given->selection_of.cores, "Cores of a node, for --selection")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
-  command->add_option("--world", given->world, "Number of ranks")
-      ->check(CLI::Range(1u, largest_world))
-      ->required();
+  auto* world = command->add_option("--world", given->world, "Number of ranks; needed without --pid")
+                    ->check(CLI::Range(1u, largest_world));
+  command
+      ->add_option("--pid", given->pid,
+                   "In place of steps: why this running process uses its interface, transport and algorithms")
+      ->excludes(world);
   command->add_option("--rank", given->rank, "Only the steps of this rank");
   command
       ->add_option("--root", given->root,
@@ -128,6 +134,11 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
       ->delimiter(',');
   command->add_flag("--json", given->json, "JSON, with buffers and flags");
   command->callback([given, &action] {
+    if (given->pid > 0) {
+      action = [given] { return explain_job(given->pid); };
+      return;
+    }
+    if (given->world == 0) throw CLI::RequiredError("--world");
     if (given->selection) {
       given->selection_of.world = given->world;
       given->selection_of.nodes = given->nodes;

@@ -8,7 +8,6 @@
 
 #include "base/cores.hpp"
 #include "engine/selection.hpp"
-#include "engine/tuning.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -72,6 +71,20 @@ class Chooser {
 
 uint32_t cores_here() noexcept { return uint32_t(usable_cores()); }
 
+void print_selection(const SelectionOf& about, const Tuning& tuning, const char* indent) {
+  Chooser chooser(about, tuning);
+  for (const Operation operation : operations) {
+    for (uint64_t elements = 0; elements < elements_of_any;) {
+      const uint64_t last = chooser.last_alike(operation, elements);
+      const bool ends = last < elements_of_any;
+      const auto predicted = chooser.predicted(operation, ends ? last : large_elements);
+      fmt::print("{}{} {} {}{}{}\n", indent, name_of(operation), ends ? std::to_string(4 * last) : "max",
+                 name_of(chooser.chosen(operation, elements)), predicted.empty() ? "" : "  # ", predicted);
+      elements = last + 1;
+    }
+  }
+}
+
 int explain_selection(const SelectionOf& given) {
   Tuning tuning;
   const char* note = "";
@@ -88,17 +101,7 @@ int explain_selection(const SelectionOf& given) {
       "# operation, up to so many bytes of the whole vector, algorithm; predicted us at that size, or at 1 "
       "GiB,\n"
       "# and what the second would take\n");
-  Chooser chooser(given, tuning);
-  for (const Operation operation : operations) {
-    for (uint64_t elements = 0; elements < elements_of_any;) {
-      const uint64_t last = chooser.last_alike(operation, elements);
-      const bool ends = last < elements_of_any;
-      const auto predicted = chooser.predicted(operation, ends ? last : large_elements);
-      fmt::print("{} {} {}{}{}\n", name_of(operation), ends ? std::to_string(4 * last) : "max",
-                 name_of(chooser.chosen(operation, elements)), predicted.empty() ? "" : "  # ", predicted);
-      elements = last + 1;
-    }
-  }
+  print_selection(given, tuning);
   return 0;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/tuning.hpp"
+
 namespace rondo::cli {
 
 /// That this process may use.
@@ -16,7 +18,9 @@ struct SelectionOf {
   std::vector<uint32_t> nodes = {};       // of every rank; empty: all on one
 };
 
-/// Prints it; the exit code.
+/// A line for each operation and range of sizes.
+void print_selection(const SelectionOf& about, const engine::Tuning& tuning, const char* indent = "");
+/// Prints it with the file of `given`; the exit code.
 int explain_selection(const SelectionOf& given);
 
 }  // namespace rondo::cli

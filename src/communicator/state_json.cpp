@@ -37,8 +37,11 @@ std::string state_json(const bootstrap::Job& job, std::string_view transport, co
                     {"transport", transport},
                     {"transport_reason", job.transport_reason()},
                     {"address", job.address()},
+                    {"address_reason", job.address_reason()},
                     {"nodes", job.nodes()},
+                    {"cores", job.policy().cores},
                     {"algorithm", job.policy().algorithm},
+                    {"tuning", job.policy().table},
                     {"reproducible", job.policy().reproducible},
                     {"failure", nullptr}};
   if (failure.is_set()) {

@@ -228,6 +228,14 @@ TEST_CASE("doctor --pid: a rank at work tells what it does; once it is stopped, 
       CHECK(state.at("communicators").at(0).at("world") == 2);
     }
   REQUIRE(rank > 0);
+  const Ended explained = run({RONDO_EXE, "explain", "--pid", std::to_string(rank)});
+  CHECK(explained.code == 0);
+  CHECK(has(explained.out, "interface  127.0.0.1:"));
+  CHECK(has(explained.out, " of 2, communicator "));
+  CHECK(has(explained.out, ": interface lo: "));
+  CHECK(has(explained.out, "transport  shm: all ranks see each other's memory"));
+  CHECK(has(explained.out, "algorithm  the model's choice for 2 ranks over shm, "));
+  CHECK(has(explained.out, "last call  all_reduce of 2 f32, sum: one_shot, "));
   ::kill(rank, SIGSTOP);
   for (int attempt = 0; attempt < 1000 && !is_stopped(rank); ++attempt) ::usleep(5000);
   const Ended stopped = run(doctor({"--pid", std::to_string(rank)}));

@@ -45,6 +45,19 @@ TEST_CASE("interfaces: loopback is not for other machines; nor are docker0 and l
   CHECK(chosen("", one_machine, {{"lo", ip("::1")}}) == "::1");
 }
 
+TEST_CASE("interfaces: the choice says why") {
+  const auto why = [](const char* list, const Situation& situation) {
+    return choose_address(machine, list, situation)->why;
+  };
+  CHECK(why("", from_eth1) == "from here rank 0 is reached");
+  CHECK(why("eth", from_eth1) == "from here rank 0 is reached");
+  CHECK(why("", one_machine) == "all ranks are on this machine");
+  CHECK(why("", from_loopback) ==
+        "rank 0 is on this machine, and this comes first of what other machines can reach");
+  CHECK(why("=eth10", from_loopback) == "RONDO_INTERFACE==eth10");
+  CHECK(why("docker0", from_loopback) == "RONDO_INTERFACE=docker0");
+}
+
 TEST_CASE("interfaces: every form of the list") {
   CHECK(chosen("eth1", from_loopback) == "192.168.1.5");
   CHECK(chosen("eth", from_loopback) == "10.0.0.5");
