@@ -31,9 +31,11 @@ std::vector<std::string> names_in(const char* path) {
   return names;
 }
 
-// Other programs use these places too, and other tests of this project use names that begin with rondo-test-.
+// Other programs use these places too, and the tests of this project use names that begin so.
 bool may_be_ours(const std::string& name) {
-  return name.find("rondo") != name.npos && name.rfind("rondo-test-", 0) == name.npos;
+  for (const char* other : {"rondo-test-", "rondo-check-", "rondo-train-"})
+    if (name.rfind(other, 0) == 0) return false;
+  return name.find("rondo") != name.npos;
 }
 
 bool is_zombie(pid_t pid) {
@@ -96,6 +98,16 @@ bool Command::wait_for_output(const std::string& text, double limit_s) {
   while (ended_.out.find(text) == std::string::npos && ended_.err.find(text) == std::string::npos) {
     if (now() > deadline) return false;
     read_some(20);
+  }
+  return true;
+}
+
+bool Command::ended_within(double limit_s) {
+  const double deadline = now() + limit_s;
+  siginfo_t end{};
+  while (::waitid(P_PID, id_t(pid_), &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == 0) {
+    if (now() > deadline) return false;
+    read_some(5);
   }
   return true;
 }
