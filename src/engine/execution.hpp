@@ -97,6 +97,7 @@ class Execution {
   bool is_empty(const OpRun& run, uint64_t window) const noexcept;
   uint64_t ready(uint32_t producer, uint64_t limit) const noexcept;
   bool is_pending(size_t link) const noexcept;
+  bool needs_peer(size_t link) const noexcept;
   bool has_passed(uint32_t producer, uint64_t window) const noexcept;
   void next(LinkRun& link, const std::vector<uint32_t>& queue) noexcept;
 

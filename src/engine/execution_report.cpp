@@ -1,6 +1,8 @@
 // What an execution says of itself when it cannot go on.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/execution.hpp"
 
 namespace rondo::engine {
@@ -11,6 +13,19 @@ bool Execution::is_pending(size_t i) const noexcept {
   return !link.done || (program_->links[i].sends && link.peer->tx->completed() < link.peer->accepted);
 }
 
+// Whether bytes of this call have still to come or to go. What else a link waits for, such as the turn of a chunk that
+// is empty, concerns the peer no more: it may have ended its own call, and left.
+bool Execution::needs_peer(size_t i) const noexcept {
+  const LinkRun& link = links_[i];
+  const LinkQueue& queue = program_->links[i];
+  if (queue.sends && link.peer->tx->completed() < link.peer->accepted) return true;
+  if (link.header_bytes < header_bytes_) return true;
+  return std::ranges::any_of(queue.ops, [&](uint32_t at) {
+    const OpRun& run = ops_[at];
+    return queue.sends ? run.out_bytes < run.count * run.out_width : run.in_bytes < run.count * run.in_width;
+  });
+}
+
 std::optional<Error> Execution::failure() const {
   if (mismatch_) return mismatch_;
   for (size_t i = 0; i < links_.size(); i++) {
@@ -18,8 +33,8 @@ std::optional<Error> Execution::failure() const {
     const auto& queue = program_->links[i];
     if (!is_pending(i)) continue;
     const LinkState state = queue.sends ? link.peer->tx->poll() : link.peer->rx->poll();
-    // A peer may leave when it has released the last of what was sent, which the poll has found out.
-    if (state == LinkState::open || !is_pending(i)) continue;
+    // The poll may have found out that the peer has released the last of what was sent.
+    if (state == LinkState::open || !needs_peer(i)) continue;
     if (queue.sends && queue.published)
       return Error{ErrorCode::peer_lost, "a rank closed its end of what this one publishes"};
     return Error{ErrorCode::peer_lost,

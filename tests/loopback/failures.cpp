@@ -69,6 +69,55 @@ class Leaving final : public Fabric, Tx, Rx {
   uint64_t sent_ = 0;
 };
 
+// Two peers that make the same call, without any data: they say the header that they are told. Rank 1 has then ended
+// its part and leaves; rank 2 says it only when that has been seen, at the third poll: the engine has asked why
+// it does not get on.
+class Leavers final : public Fabric {
+ public:
+  LinkCaps link_caps() const noexcept override { return caps; }
+  Result<Pair> open(Rank peer, Lane) noexcept override { return Pair{&peers_[peer - 1], &peers_[peer - 1]}; }
+  void arm(bool) noexcept override {}
+  void close() noexcept override {}
+
+ private:
+  static constexpr LinkCaps caps{.slot_bytes = 4096, .slots = 4};
+  class Peer final : public Tx, public Rx {
+   public:
+    Peer(std::vector<std::byte>& header, int& polls, bool leaves)
+        : header_(header), polls_(polls), leaves_(leaves) {}
+
+   private:
+    const LinkCaps& caps() const noexcept override { return Leavers::caps; }
+    void close() noexcept override {}
+    LinkState poll() noexcept override {
+      return leaves_ && ++polls_ >= 2 ? LinkState::closed : LinkState::open;
+    }
+    int descriptor() const noexcept override { return -1; }
+    std::span<std::byte> acquire(size_t) noexcept override { return {}; }
+    void commit(size_t) noexcept override {}
+    size_t send(View source, Traffic) noexcept override {
+      header_.assign(source.data, source.data + source.bytes);
+      return sent_ += source.bytes, source.bytes;
+    }
+    uint64_t completed() const noexcept override { return sent_; }
+    View peek(size_t max, size_t) noexcept override {
+      if (given_ || header_.size() != max || (!leaves_ && polls_ < 3)) return {};
+      return {header_.data(), max};
+    }
+    void release(size_t) noexcept override { given_ = true; }
+    size_t receive(std::span<std::byte>) noexcept override { return 0; }
+
+    std::vector<std::byte>& header_;
+    int& polls_;  // of the one that leaves
+    const bool leaves_;
+    bool given_ = false;
+    uint64_t sent_ = 0;
+  };
+  std::vector<std::byte> header_;
+  int polls_ = 0;
+  std::array<Peer, 2> peers_{Peer(header_, polls_, true), Peer(header_, polls_, false)};
+};
+
 }  // namespace
 
 TEST_CASE("mismatch: each field that differs is named, and nothing is written past the smaller buffer") {
@@ -250,6 +299,25 @@ TEST_CASE("failures: a peer may leave as soon as it has released what was sent, 
                                      .input = bytes,
                                      .output = bytes},
                                     deadline_after(milliseconds(100)));
+    CHECK_MESSAGE(outcome.ok(), (outcome ? "" : outcome.error().message));
+  }
+}
+
+TEST_CASE("failures: a peer may leave when no byte of the call is missing, though others are still awaited") {
+  using schedule::Algorithm;
+  for (const auto& call : {std::pair(Operation::barrier, Algorithm::direct),
+                           std::pair(Operation::reduce_scatter, Algorithm::direct),
+                           std::pair(Operation::all_gather, Algorithm::ring)}) {
+    CAPTURE(int(call.first));
+    Leavers peers;
+    auto waiter = engine::Waiter::make({});
+    REQUIRE(waiter.ok());
+    const engine::Failure none;
+    engine::Engine engine({.rank = 0, .world = 3, .epoch = 1}, peers, **waiter, none);
+    std::byte nothing{};
+    const auto outcome =
+        engine.run({.operation = call.first, .algorithm = call.second, .input = &nothing, .output = &nothing},
+                   deadline_after(milliseconds(100)));
     CHECK_MESSAGE(outcome.ok(), (outcome ? "" : outcome.error().message));
   }
 }

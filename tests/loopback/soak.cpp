@@ -1,43 +1,14 @@
 // What use leaves behind: nothing. Descriptors, threads, mappings and memory after many rounds are what they
 // were after the first.
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <string>
 
 #include "ranks.hpp"
-#include "tests/sanitized.hpp"
+#include "tests/usage.hpp"
 
 using namespace rondo;
 using namespace rondo::test;
 
 namespace {
-
-// What each descriptor of this process is.
-std::string what_is_open() {
-  std::string all;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    all += entry.path().filename().string() + " " +
-           std::filesystem::read_symlink(entry.path(), gone).string() + "\n";
-  return all;
-}
-
-struct Usage {
-  std::string open = what_is_open();
-  size_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task"), mappings = 0;
-  size_t resident_KiB = 0;
-  Usage() {
-    std::ifstream maps("/proc/self/maps"), status("/proc/self/status");
-    for (std::string line; std::getline(maps, line);) mappings++;
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("VmRSS:")) resident_KiB = std::stoul(line.substr(6));
-  }
-};
-
-// A sanitizer keeps freed memory back for a while, so resident memory says nothing there.
-// The allocator's arenas come and go with the threads that use them.
-constexpr size_t few_mappings = 40, some_KiB = sanitized ? 1 << 20 : 24 << 10;
 
 void check_same(const Usage& before) {
   Usage after;

@@ -101,6 +101,16 @@ bool Command::wait_for_output(const std::string& text, double limit_s) {
   return true;
 }
 
+bool Command::ended_within(double limit_s) {
+  const double deadline = now() + limit_s;
+  siginfo_t end{};
+  while (::waitid(P_PID, id_t(pid_), &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == 0) {
+    if (now() > deadline) return false;
+    read_some(5);
+  }
+  return true;
+}
+
 void Command::close_output() { out_ = Descriptor(); }
 
 // Its output may be held open by others for longer: what counts is its own end.

@@ -28,6 +28,8 @@ class Command {
   /// Reads its output until `text` has been seen; false after `limit_s`.
   bool wait_for_output(const std::string& text, double limit_s = 10);
   Ended wait(double limit_s = 20);
+  /// Whether it ends by then, its output being read meanwhile.
+  bool ended_within(double limit_s);
   void close_output();
   /// Processes with this command's mark.
   std::vector<pid_t> alive() const;

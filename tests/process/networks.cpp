@@ -1,30 +1,16 @@
 // Which address a rank gives its peers, with real networks: two network namespaces stand for two machines.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include "../skip.hpp"
-#include "command.hpp"
+#include "machines.hpp"
 
 using namespace rondo::test;
 
 namespace {
 
-// This machine (which has docker0 too) and another with a cable between them, gone when their processes are.
-// The name of rank 0's machine means 127.0.1.1 on itself, as on Debian. Rank 1, over there, must
-// connect to rank 2, here, and would find only itself at a loopback address.
-const std::string two_machines = R"sh(set -e
-ip link set lo up
-ip link add docker0 type bridge; ip addr add 172.30.0.1/24 dev docker0; ip link set docker0 up
-unshare -n -m sleep 60 >/dev/null 2>&1 & other=$!
-there="nsenter -t $other -n -m"
-while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done
-ip link add eth0 type veth peer name eth1
-ip link set eth1 netns $other
-ip addr add $NET1 dev eth0 $FLAGS; ip link set eth0 up
-$there ip addr add $NET2 dev eth1 $FLAGS; $there ip link set eth1 up; $there ip link set lo up
-mount -t tmpfs none /mnt; echo '127.0.1.1 first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts
-$there sh -c "mount -t tmpfs none /mnt; echo '${NET1%/*} first' >/mnt/hosts; mount --bind /mnt/hosts /etc/hosts"
-export WORLD_SIZE=3 RONDO_ROOT=first:29777 RONDO_SECRET=s RONDO_LOG=info RONDO_INIT_TIMEOUT=10 RONDO_TRANSPORT=$TRANSPORT
+// Rank 1, over there, must connect to rank 2, here, and would find only itself at a loopback address.
+const std::string three_ranks = two_machines + R"sh(
+export WORLD_SIZE=3 RONDO_LOG=info RONDO_TRANSPORT=$TRANSPORT
 RANK=1 $there $PROGRAM & one=$!
 RONDO_INTERFACE=$LIST RANK=2 $PROGRAM & two=$!
 code=0
@@ -37,25 +23,12 @@ exit $code
 
 constexpr const char* small_bench = RONDO_EXE " bench all_reduce -e 8 --iterations 20";
 
-struct Cable {
-  std::string here, there, flags;  // addresses and what `ip addr add` needs besides
-};
-const Cable ipv4{"10.77.0.1/24", "10.77.0.2/24", ""}, ipv6{"fd77::1/64", "fd77::2/64", "nodad"};
-
 Ended on_two_machines(const std::string& list, const std::string& program = small_bench,
                       const std::string& transport = "auto", const Cable& cable = ipv4) {
-  return run({"unshare", "-n", "-m", "sh", "-c", two_machines},
+  return run({"unshare", "-n", "-m", "sh", "-c", three_ranks},
              {"PROGRAM=" + program, "LIST=" + list, "TRANSPORT=" + transport, "NET1=" + cable.here,
               "NET2=" + cable.there, "FLAGS=" + cable.flags},
              40);
-}
-
-bool has_networks() {
-  return ::geteuid() == 0 &&
-         run({"unshare", "-n", "-m", "sh", "-c",
-              "ip link add eth0 type veth peer name eth1 && "
-              "ip link add docker0 type bridge && command -v nsenter && mount -t tmpfs none /mnt"})
-                 .code == 0;
 }
 
 bool says(const Ended& ended, const std::string& text) { return ended.err.find(text) != std::string::npos; }

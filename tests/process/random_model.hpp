@@ -27,9 +27,10 @@ struct Started {
   std::string what;
   std::function<Result<void>()> wait;
   std::function<uint64_t()> wrong;
+  bool has_failed = false;  // already, when it was started
 };
 
-inline size_t any_count(Dice& dice, uint32_t world) {
+inline size_t small_count(Dice& dice, uint32_t world, size_t) {
   const size_t counts[] = {0, 1, world - 1, world, world + 1, 1023};
   if (dice.one_in(20)) return 70'000 + dice.below(1000);
   return dice.one_in(2) ? counts[dice.below(6)] : dice.below(3000);

@@ -247,22 +247,6 @@ TEST_CASE("transports: a rank killed in the middle of an operation over shm is n
   }
 }
 
-TEST_CASE("transports: jobs over shm that are killed whole leave nothing behind") {
-  const auto before = shared_places();
-  for (int i = 0; i < 10; ++i) {
-    Command command({RONDO_EXE, "run", "-n", "4", "--", RONDO_EXE, "bench", "all_reduce", "--transport",
-                     "shm", "--memory", i % 3 == 0 ? "allocated" : "private", "-b", "1M", "-e", "1M",
-                     "--iterations", "100000000"});
-    if (i % 2 == 0)
-      REQUIRE(command.wait_for_output("4 ranks over shm"));
-    else
-      ::usleep(useconds_t(20'000 * i));  // in the middle of joining
-    for (const pid_t pid : command.alive()) ::kill(pid, SIGKILL);
-    CHECK(command.seconds_until_gone() >= 0);
-  }
-  CHECK(shared_places() == before);
-}
-
 TEST_CASE(
     "transports: ranks that give different nodes meet over TCP, and hierarchical schedules see the nodes") {
   for (const std::string operation : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {

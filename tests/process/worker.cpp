@@ -9,6 +9,7 @@
 //   worker late VICTIM COUNT     one all-reduce; VICTIM joins two seconds late
 //   worker absent VICTIM         VICTIM never joins
 //   worker abort VICTIM COUNT    a thread of VICTIM aborts; the last rank does not call
+//   worker idle MS COUNT         five all-reduces, nothing for MS milliseconds, and then all-reduces until one fails
 //   worker exec                  runs ls on its descriptors, and goes on
 //   worker child                 has a child that returns from main, and goes on
 //   worker mismatch VICTIM       VICTIM's call differs in each way, each on a communicator of its own
@@ -93,6 +94,7 @@ int loop(Communicator comm, const Part& part) {
       return after(comm, data);
     }
     if (n == 5) std::printf("runs\n");
+    if (n == 5 && part.mode == "idle") std::this_thread::sleep_for(milliseconds(part.victim));
   }
 }
 
