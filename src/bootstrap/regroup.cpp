@@ -67,8 +67,10 @@ void Regroup::excluded(Rank by) {
 
 Error Regroup::out_of_time() const {
   std::vector<Rank> absent, silent, others;
+  bool gave_up = false;
   for (const auto& [peer, contact] : contacts_) {
-    if (contact.waits)
+    gave_up |= contact.gave_up;
+    if (contact.waits || contact.gave_up)
       others.insert(others.end(), contact.awaits.begin(), contact.awaits.end());
     else
       (contact.answers ? absent : silent).push_back(peer);
@@ -77,7 +79,9 @@ Error Regroup::out_of_time() const {
   std::string text = "the deadline passed before all ranks that live had called shrink";
   if (!absent.empty()) text += "; not called by " + list_of(absent, world);
   if (!silent.empty()) text += "; no answer from " + list_of(silent, world);
-  if (!others.empty()) text += fmt::format("; rank {} waits for {}", leader_, list_of(others, world));
+  if (!others.empty())
+    text += fmt::format("; rank {} {} {}", leader_, gave_up ? "gave up waiting for" : "waits for",
+                        list_of(others, world));
   if (phase_ == Phase::planned) text += "; they had met and did not all join";
   std::optional<Rank> peer;
   for (const auto* ranks : {&absent, &silent, &others})
@@ -175,8 +179,9 @@ void Regroup::told_state(Rank peer, const RegroupNote& note) {
   if (note.word != Word::gone_on) {
     Contact& contact = contacts_[peer];
     contact.answers = true;
+    contact.gave_up = note.word != Word::waits && (contact.waits || contact.gave_up);
     contact.waits = note.word == Word::waits;
-    contact.awaits = note.ranks;
+    if (!contact.gave_up) contact.awaits = note.ranks;
     std::erase_if(contact.awaits, [&](Rank rank) { return rank >= setup_.persons.size(); });
     if (contact.waits && note.leader < peer && phase_ == Phase::following)
       ++contact.elsewhere;

@@ -70,8 +70,9 @@ class Regroup : public std::enable_shared_from_this<Regroup> {
     uint32_t missed = 0;   // ticks without a word
     bool answers = false;  // has said what it does: nothing, or `waits`
     bool waits = false;
+    bool gave_up = false;      // waited during this call, and does not any more
     uint32_t elsewhere = 0;    // how often it has said in a row that it follows a lower one
-    std::vector<Rank> awaits;  // whom it misses
+    std::vector<Rank> awaits;  // whom it misses, or missed when it gave up
   };
   // A connection to this rank's door.
   struct Guest {

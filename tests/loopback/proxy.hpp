@@ -33,6 +33,8 @@ class Proxy {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   uint16_t port() const { return port_; }
   int connections() const { return connections_; }
+  /// Also those that found nobody behind it.
+  int dialled() const { return dialled_; }
   /// From now on one byte of every transfer is another.
   void alter() { alter_ = true; }
   /// All that has passed, both ways.
@@ -58,6 +60,7 @@ class Proxy {
         if (polled[i + 1].revents != 0) pass_on(ways[i]);
       if ((polled[0].revents & POLLIN) == 0) continue;
       Descriptor client = bootstrap::accept_from(listener_.get());
+      ++dialled_;
       const auto target = bootstrap::tcp_address(asio::ip::address_v4::loopback(), to_);
       Descriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       if (!client || ::connect(server.get(), target.data(), socklen_t(target.size())) != 0) continue;
@@ -95,7 +98,7 @@ class Proxy {
   uint16_t port_ = 0;
   Descriptor listener_;
   std::atomic<bool> stop_{false}, alter_{false};
-  std::atomic<int> connections_{0};
+  std::atomic<int> connections_{0}, dialled_{0};
   std::mutex mutex_;
   std::string seen_;
   std::thread thread_;

@@ -95,7 +95,7 @@ TEST_CASE("translated: when rank 0 is gone the others find each other by what th
   });
   const auto used = [&](Rank rank) {
     return std::count_if(forwarders.begin() + rank * ports, forwarders.begin() + (rank + 1) * ports,
-                         [](const auto& forwarder) { return forwarder->connections() > 0; });
+                         [](const auto& forwarder) { return forwarder->dialled() > 0; });
   };
   CHECK(used(0) == 1);  // those that are left have asked there
   CHECK(used(1) == 1);
