@@ -98,12 +98,19 @@ typedef struct rondo_options {
   const char* transport;
   const char* algorithm;
   const char* tuning;
+  const char* advertise;
+  const char* listen;
+  const char* fault;
   int64_t init_timeout_ms; /* 0: not set */
   int64_t timeout_ms;      /* 0: not set */
+  int64_t heartbeat_ms;    /* -1: not set, 0: never */
+  int32_t tls;             /* 0, 1, or -1: not set */
+  int32_t state_signal;    /* 0, 1, or -1: not set */
 } rondo_options;
 /* clang-format off */
 #define RONDO_OPTIONS_INIT \
-  { (uint32_t)sizeof(rondo_options), -1, -1, -1, -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+  { (uint32_t)sizeof(rondo_options), -1, -1, -1, -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+    0, 0, -1, -1, -1 }
 /* clang-format on */
 
 /* Of one call; a pointer to it may be NULL. */

@@ -42,7 +42,7 @@ static_assert(matches(Reduction::sum, RONDO_SUM) && matches(Reduction::prod, RON
 static_assert(all_data_types.size() == RONDO_U64 + 1 && all_reductions.size() == RONDO_WEIGHTED_AVG + 1);
 
 // Programs that were compiled with this header rely on these.
-static_assert(sizeof(rondo_call_options) == 32 && sizeof(rondo_options) == 104 &&
+static_assert(sizeof(rondo_call_options) == 32 && sizeof(rondo_options) == 144 &&
               sizeof(rondo_counters) == 32);
 }  // namespace
 
@@ -67,6 +67,12 @@ rondo_status remember_system(const char* text) noexcept {
   return RONDO_SYSTEM;
 }
 
+Result<std::optional<bool>> flag(const char* function, const char* name, int32_t given) {
+  if (given < -1 || given > 1)
+    return invalid(function, fmt::format("{} is {}; it must be -1, 0 or 1", name, given));
+  return given < 0 ? std::optional<bool>() : std::optional(given == 1);
+}
+
 Result<CallOptions> call_options(const char* function, const rondo_call_options* given) {
   CallOptions options;
   if (given == nullptr) return options;
@@ -75,10 +81,10 @@ Result<CallOptions> call_options(const char* function, const rondo_call_options*
                    fmt::format("the options have size {}; begin with RONDO_CALL_OPTIONS_INIT", given->size));
   if (given->timeout_ms < 0)
     return invalid(function, fmt::format("the timeout is {} ms; it must not be negative", given->timeout_ms));
-  if (given->reproducible < -1 || given->reproducible > 1)
-    return invalid(function, fmt::format("reproducible is {}; it must be -1, 0 or 1", given->reproducible));
+  const auto reproducible = flag(function, "reproducible", given->reproducible);
+  if (!reproducible) return reproducible.error();
   if (given->timeout_ms > 0) options.timeout = std::chrono::milliseconds(given->timeout_ms);
-  if (given->reproducible >= 0) options.reproducible = given->reproducible == 1;
+  options.reproducible = *reproducible;
   options.weight = given->weight;
   if (given->algorithm != nullptr) options.algorithm = given->algorithm;
   return options;

@@ -34,6 +34,8 @@ struct Terms {
 };
 
 Error invalid(const char* function, const std::string& what);
+/// Yes, no, or -1 for what is left open.
+Result<std::optional<bool>> flag(const char* function, const char* name, int32_t given);
 /// Keeps the error for rondo_last_error of this thread.
 rondo_status remember(const Error& error) noexcept;
 /// The same where memory may be short: `text` lives for ever.

@@ -28,37 +28,54 @@ Result<std::optional<Milliseconds>> duration(const char* function, const char* n
   return given == 0 ? std::optional<Milliseconds>() : std::optional(Milliseconds(given));
 }
 
+void take_texts(const rondo_options& given, Options& options) {
+  const std::pair<const char*, std::string*> texts[]{{given.root, &options.root},
+                                                     {given.secret, &options.secret},
+                                                     {given.interfaces, &options.interfaces},
+                                                     {given.ports, &options.ports},
+                                                     {given.transport, &options.transport},
+                                                     {given.algorithm, &options.algorithm},
+                                                     {given.tuning, &options.tuning},
+                                                     {given.advertise, &options.advertise},
+                                                     {given.listen, &options.listen},
+                                                     {given.fault, &options.fault}};
+  for (const auto& [from, to] : texts)
+    if (from != nullptr) *to = from;
+}
+
+// The first of these that is an error.
+template <class... Checked>
+std::optional<Error> first_error(const Checked&... checked) {
+  std::optional<Error> error;
+  ((error || checked ? void() : void(error = checked.error())), ...);
+  return error;
+}
+
 Result<Options> options_of(const char* function, const rondo_options* given) {
   Options options;
   if (given == nullptr) return options;
   if (given->size != sizeof(rondo_options))
     return invalid(function,
                    fmt::format("the options have size {}; begin with RONDO_OPTIONS_INIT", given->size));
-  if (given->reproducible < -1 || given->reproducible > 1)
-    return invalid(function, fmt::format("reproducible is {}; it must be -1, 0 or 1", given->reproducible));
-  if (given->reproducible >= 0) options.reproducible = given->reproducible == 1;
-
-  const std::pair<const char*, std::string*> texts[]{{given->root, &options.root},
-                                                     {given->secret, &options.secret},
-                                                     {given->interfaces, &options.interfaces},
-                                                     {given->ports, &options.ports},
-                                                     {given->transport, &options.transport},
-                                                     {given->algorithm, &options.algorithm},
-                                                     {given->tuning, &options.tuning}};
-  for (const auto& [from, to] : texts)
-    if (from != nullptr) *to = from;
-
+  take_texts(*given, options);
+  const auto reproducible = c_api::flag(function, "reproducible", given->reproducible);
+  const auto tls = c_api::flag(function, "tls", given->tls);
+  const auto state_signal = c_api::flag(function, "state_signal", given->state_signal);
   const auto rank = number(function, "rank", given->rank);
   const auto world = number(function, "world", given->world);
   const auto node = number(function, "node", given->node);
-  for (const auto* checked : {&rank, &world, &node})
-    if (!*checked) return checked->error();
   const auto init = duration(function, "init_timeout_ms", given->init_timeout_ms);
   const auto timeout = duration(function, "timeout_ms", given->timeout_ms);
-  for (const auto* checked : {&init, &timeout})
-    if (!*checked) return checked->error();
+  if (auto error = first_error(reproducible, tls, state_signal, rank, world, node, init, timeout))
+    return *error;
+  if (given->heartbeat_ms < -1)
+    return invalid(function,
+                   fmt::format("heartbeat_ms is {}; it must be -1 for not set, 0 for never, or more",
+                               given->heartbeat_ms));
+  options.reproducible = *reproducible, options.tls = *tls, options.state_signal = *state_signal;
   options.rank = *rank, options.world = *world, options.node = *node;
   options.init_timeout = *init, options.timeout = *timeout;
+  if (given->heartbeat_ms >= 0) options.heartbeat = Milliseconds(given->heartbeat_ms);
   return options;
 }
 

@@ -267,6 +267,33 @@ static void check_alone(void) {
   options.timeout_ms = -1;
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
   options.timeout_ms = 0;
+  options.heartbeat_ms = -2;
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
+  CHECK(strstr(rondo_last_error(), "heartbeat_ms is -2") != NULL);
+  options.heartbeat_ms = -1;
+  options.tls = 2;
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
+  CHECK(strstr(rondo_last_error(), "tls is 2") != NULL);
+  options.tls = 1;
+  options.world = 2;
+  options.root = "127.0.0.1:1";
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT); /* no secret */
+  CHECK(strstr(rondo_last_error(), "Options::tls=1") != NULL);
+  options.tls = -1;
+  options.advertise = "nowhere";
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
+  CHECK(strstr(rondo_last_error(), "Options::advertise=nowhere") != NULL);
+  options.advertise = NULL;
+  options.listen = "nowhere";
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
+  CHECK(strstr(rondo_last_error(), "Options::listen=nowhere") != NULL);
+  options.listen = NULL;
+  options.fault = "nonsense";
+  CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
+  CHECK(strstr(rondo_last_error(), "Options::fault=nonsense") != NULL);
+  options.fault = NULL;
+  options.root = NULL;
+  options.world = 1;
   options.size = 4;
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
 }
@@ -286,6 +313,7 @@ static void check_create(void) {
   options.reproducible = 1;
   options.init_timeout_ms = 20000;
   options.timeout_ms = 20000;
+  options.heartbeat_ms = 5000;
   CHECK(rondo_comm_create(&options, &comm) == RONDO_OK);
   CHECK(rondo_comm_rank(comm) == (uint32_t)(2 - rank) && strcmp(rondo_comm_transport(comm), "tcp") == 0);
   int32_t own = rank, sum = 0;
