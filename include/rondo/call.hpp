@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -19,6 +20,9 @@ struct CallOptions {
   /// Sum in the order of the canonical tree (docs/numerics.md): the same bits whatever the count, the split into
   /// calls, the algorithm and the transport. The same on every rank; else the communicator's.
   std::optional<bool> reproducible = {};
+  /// A number of the caller's, such as that of a gradient bucket. The same on every rank: calls that look alike but
+  /// have different tags are a mismatch, where without tags the data of one would be taken for that of the other.
+  uint64_t tag = 0;
 };
 
 /// One of the vectors of a group: output[i] = reduction over ranks of input[i], in place where they are equal.

@@ -120,9 +120,10 @@ typedef struct rondo_call_options {
   int64_t timeout_ms;    /* 0: the communicator's */
   double weight;         /* this rank's, in RONDO_PREMUL_SUM and RONDO_WEIGHTED_AVG; 1 */
   const char* algorithm; /* what to run, as "ring"; the same on every rank. NULL: what is quickest */
+  uint64_t tag;          /* yours; the same on every rank, or the call is a mismatch. 0 */
 } rondo_call_options;
 /* clang-format off */
-#define RONDO_CALL_OPTIONS_INIT { (uint32_t)sizeof(rondo_call_options), -1, 0, 1.0, NULL }
+#define RONDO_CALL_OPTIONS_INIT { (uint32_t)sizeof(rondo_call_options), -1, 0, 1.0, NULL, 0 }
 /* clang-format on */
 
 /* What this rank has sent in all operations that have ended. */

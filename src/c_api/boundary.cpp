@@ -42,7 +42,7 @@ static_assert(matches(Reduction::sum, RONDO_SUM) && matches(Reduction::prod, RON
 static_assert(all_data_types.size() == RONDO_U64 + 1 && all_reductions.size() == RONDO_WEIGHTED_AVG + 1);
 
 // Programs that were compiled with this header rely on these.
-static_assert(sizeof(rondo_call_options) == 32 && sizeof(rondo_options) == 144 &&
+static_assert(sizeof(rondo_call_options) == 40 && sizeof(rondo_options) == 144 &&
               sizeof(rondo_counters) == 32);
 }  // namespace
 
@@ -86,6 +86,7 @@ Result<CallOptions> call_options(const char* function, const rondo_call_options*
   if (given->timeout_ms > 0) options.timeout = std::chrono::milliseconds(given->timeout_ms);
   options.reproducible = *reproducible;
   options.weight = given->weight;
+  options.tag = given->tag;
   if (given->algorithm != nullptr) options.algorithm = given->algorithm;
   return options;
 }

@@ -6,7 +6,6 @@
 
 #include "cli/doctor/process_state.hpp"
 #include "cli/explain_selection.hpp"
-#include "engine/tuning.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -23,13 +22,11 @@ void print_algorithms(const json& communicator) {
                           .nodes = communicator.at("nodes")};
   if (forced != "auto")
     fmt::print("algorithm  {} wherever it can run: RONDO_ALGORITHM of rank 0; else\n", forced);
-  const auto tuning = engine::Tuning::parse(table);
-  const bool fits = !table.empty() && tuning.ok() &&
-                    tuning->situation() == engine::Tuning::Situation{about.world, about.transport};
   fmt::print("algorithm  {} for {} ranks over {}, {} cores on a node, f32 sums:\n",
-             fits ? "as tuned (RONDO_TUNING of rank 0), else the model's choice" : "the model's choice",
+             is_tuned_by(about, table) ? "as tuned (RONDO_TUNING of rank 0), else the model's choice"
+                                       : "the model's choice",
              about.world, about.transport, about.cores);
-  print_selection(about, fits ? *tuning : engine::Tuning{}, "           ");
+  print_selection(about, table, "           ");
 }
 
 void print(const json& communicator) {

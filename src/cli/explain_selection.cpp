@@ -8,6 +8,7 @@
 
 #include "base/cores.hpp"
 #include "engine/selection.hpp"
+#include "engine/tuning.hpp"
 
 namespace rondo::cli {
 namespace {
@@ -71,13 +72,21 @@ class Chooser {
 
 uint32_t cores_here() noexcept { return uint32_t(usable_cores()); }
 
-void print_selection(const SelectionOf& about, const Tuning& tuning, const char* indent) {
+bool is_tuned_by(const SelectionOf& about, const std::string& table) {
+  if (table.empty()) return false;
+  const auto tuning = Tuning::parse(table);
+  return tuning && tuning->situation() == Tuning::Situation{about.world, about.transport};
+}
+
+void print_selection(const SelectionOf& about, const std::string& table, const char* indent) {
+  const Tuning tuning = is_tuned_by(about, table) ? *Tuning::parse(table) : Tuning{};
   Chooser chooser(about, tuning);
   for (const Operation operation : operations) {
+    const bool sized = operation != Operation::barrier;
     for (uint64_t elements = 0; elements < elements_of_any;) {
-      const uint64_t last = chooser.last_alike(operation, elements);
+      const uint64_t last = sized ? chooser.last_alike(operation, elements) : elements_of_any;
       const bool ends = last < elements_of_any;
-      const auto predicted = chooser.predicted(operation, ends ? last : large_elements);
+      const auto predicted = chooser.predicted(operation, ends ? last : sized ? large_elements : 0);
       fmt::print("{}{} {} {}{}{}\n", indent, name_of(operation), ends ? std::to_string(4 * last) : "max",
                  name_of(chooser.chosen(operation, elements)), predicted.empty() ? "" : "  # ", predicted);
       elements = last + 1;
@@ -86,14 +95,13 @@ void print_selection(const SelectionOf& about, const Tuning& tuning, const char*
 }
 
 int explain_selection(const SelectionOf& given) {
-  Tuning tuning;
+  std::string table;
   const char* note = "";
   if (!given.tuning.empty()) {
-    auto read = engine::read_tuning(given.tuning);
+    const auto read = engine::read_tuning(given.tuning);
     if (!read) return fmt::print(stderr, "rondo explain: {}\n", read.error().message), 2;
-    const bool fits = read->situation() == Tuning::Situation{given.world, given.transport};
-    note = fits ? ", as tuned" : "; the tuning file is for another job";
-    if (fits) tuning = *read;
+    table = read->text();
+    note = is_tuned_by(given, table) ? ", as tuned" : "; the tuning file is for another job";
   }
   fmt::print("# {} ranks over {}, {} cores on a node, f32 sums{}\n", given.world, given.transport,
              given.cores, note);
@@ -101,7 +109,7 @@ int explain_selection(const SelectionOf& given) {
       "# operation, up to so many bytes of the whole vector, algorithm; predicted us at that size, or at 1 "
       "GiB,\n"
       "# and what the second would take\n");
-  print_selection(given, tuning);
+  print_selection(given, table);
   return 0;
 }
 

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/tuning.hpp"
-
 namespace rondo::cli {
 
 /// That this process may use.
@@ -18,8 +16,10 @@ struct SelectionOf {
   std::vector<uint32_t> nodes = {};       // of every rank; empty: all on one
 };
 
-/// A line for each operation and range of sizes.
-void print_selection(const SelectionOf& about, const engine::Tuning& tuning, const char* indent = "");
+/// Whether the text of a file of rondo tune is for such a job.
+bool is_tuned_by(const SelectionOf& about, const std::string& table);
+/// A line for each operation and range of sizes. `table` is that text, or empty; one for another job does not count.
+void print_selection(const SelectionOf& about, const std::string& table, const char* indent = "");
 /// Prints it with the file of `given`; the exit code.
 int explain_selection(const SelectionOf& given);
 

@@ -15,6 +15,7 @@
 
 #include "base/environment.hpp"
 #include "cli/job_command.hpp"
+#include "cli/size.hpp"
 #include "engine/tuning.hpp"
 #include "rondo/rondo.hpp"
 #include "schedule/catalogue.hpp"
@@ -183,6 +184,10 @@ int run_rank(const Given& given) {
   auto comm = Communicator::from_environment(options);
   if (!comm) return report(command, comm.error());
   const bool speaks = comm->rank() == 0;
+  // Before the minutes that it takes.
+  if (speaks && !std::ofstream(given.output, std::ios::app))
+    return report(
+        command, {ErrorCode::system, fmt::format("cannot write {}: {}", given.output, std::strerror(errno))});
   if (speaks)
     fmt::print("# {} ranks, {}: us of f32 operations by algorithm, the chosen with a star\n", comm->world(),
                comm->transport());
@@ -207,13 +212,13 @@ CLI::App* add_tune(CLI::App& app, const std::vector<std::string>& arguments, std
   tune->add_option("-n,--ranks", given->ranks, "ranks to start here, unless a launcher already has")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  tune->add_option("-e,--max", given->largest, "largest size of the whole vector in bytes")
-      ->check(CLI::Range(uint64_t(8), uint64_t(1) << 32))
-      ->capture_default_str();
+  add_size(*tune, "-e,--max", given->largest, "largest size of the whole vector (16M)");
   tune->add_option("--transport", given->transport, "auto, tcp or shm; else RONDO_TRANSPORT")
       ->check(CLI::IsMember(std::vector<std::string>(transport_names.begin(), transport_names.end())));
   tune->add_option("-o,--output", given->output, "the file to write")->capture_default_str();
   tune->callback([given, arguments, &action] {
+    if (given->largest < 8 || given->largest > uint64_t(1) << 32)
+      throw CLI::ValidationError("--max", fmt::format("{} bytes are not in 8 to 4G", given->largest));
     action = [given, arguments] {
       if (is_rank(process_environment)) return run_rank(*given);
       return start_ranks(command, given->ranks, arguments);

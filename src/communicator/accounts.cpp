@@ -33,6 +33,7 @@ std::string list(const std::vector<uint64_t>& firsts) {
 
 CallNote note_of(const Call& call) {
   CallNote note{describe(call), {{"operation", name(call.operation)}}};
+  note.fields.push_back({"tag", std::to_string(call.tag)});
   if (call.operation == Operation::barrier) return note;
   note.fields.push_back({"type", name(call.type)});
   if (schedule::reduces(call.operation)) note.fields.push_back({"reduction", name(call.reduction)});
@@ -40,6 +41,12 @@ CallNote note_of(const Call& call) {
   if (!exchanges) note.fields.push_back({"count", std::to_string(call.count)});
   if (schedule::is_rooted(call.operation)) note.fields.push_back({"root", std::to_string(call.root)});
   if (call.parts && !exchanges) note.fields.push_back({"counts", list(call.parts->input)});
+  if (call.vectors > 0) {
+    note.fields.push_back({"vectors of the group", std::to_string(call.vectors)});
+    note.fields.push_back({"hash of their counts", fmt::format("{:x}", call.layout)});
+  }
+  if (schedule::reduces(call.operation))
+    note.fields.push_back({"reproducible", call.reproducible ? "yes" : "no"});
   note.fields.push_back({"algorithm", name(*call.algorithm)});
   return note;
 }
@@ -52,7 +59,7 @@ CallNote note_of(const Call& call, bool sends, Rank other) {
   const uint64_t count = firsts[part + 1] - firsts[part];
   return {fmt::format("{} of {} {} {} rank {}", one ? (sends ? "send" : "receive") : "all_to_all_v", count,
                       name_of(call.type), sends ? "to" : "from", other),
-          {{"type", name(call.type)}, {"count", std::to_string(count)}}};
+          {{"type", name(call.type)}, {"count", std::to_string(count)}, {"tag", std::to_string(call.tag)}}};
 }
 
 std::optional<CallNote> note_of(const Record& record, Rank rank, const CallKey& key) {

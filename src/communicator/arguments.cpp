@@ -45,6 +45,16 @@ Result<void> check_reduction(const Call& call) {
   return {};
 }
 
+// Of an uneven operation: one count for each rank.
+Result<void> check_parts(const Call& call, uint32_t world) {
+  if (!call.parts || call.operation == Operation::send_recv) return {};
+  for (const auto* beginnings : {&call.parts->input, &call.parts->output})
+    if (beginnings->size() != world + 1)
+      return invalid(call, fmt::format("the counts must be {} numbers, one for each rank, not {}", world,
+                                       beginnings->size() - 1));
+  return {};
+}
+
 // What this rank has of the whole vector, in elements: the two buffers begin at `first` of it.
 struct Extents {
   Extent in, out;
@@ -93,6 +103,7 @@ Result<void> check(const Call& call, Rank rank, uint32_t world) {
   if (call.operation == Operation::barrier) return {};
   if (auto valid = check_reduction(call); !valid) return valid;
   if (auto valid = check_ranks(call, rank, world); !valid) return valid;
+  if (auto valid = check_parts(call, world); !valid) return valid;
   const uint64_t width = size_of(call.type);
   const auto [in, out] = extents_of(call, rank, world);
   if (std::max({call.count, in.count, out.count}) > most_bytes / width)

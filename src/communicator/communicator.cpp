@@ -76,12 +76,18 @@ Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& o
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
   call.weight = options.weight;
+  call.tag = options.tag;
   call.reproducible = options.reproducible.value_or(reproducible);
   if (!options.algorithm.empty() && options.algorithm != "auto") {
     call.algorithm = schedule::algorithm_named(options.algorithm);
-    if (!call.algorithm || !engine::can_run(call, *call.algorithm))
+    if (!call.algorithm || schedule::find(call.operation, *call.algorithm) == nullptr)
       return Error{ErrorCode::invalid_argument,
                    fmt::format("{}: there is no algorithm \"{}\" for it", describe(call), options.algorithm)};
+    if (!engine::can_run(call, *call.algorithm))
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("{}: the algorithm \"{}\" cannot do what it asks for ({})", describe(call),
+                      options.algorithm, is_weighted(call.reduction) ? "weights" : "reproducible sums")};
   }
   if (!tensors) return std::unique_ptr<Group>();
   auto group = Group::pack(*tensors, call.type);

@@ -41,9 +41,17 @@ Result<void> check(std::span<const Tensor> tensors, size_t width) {
 Result<std::unique_ptr<Group>> Group::pack(std::span<const Tensor> tensors, DataType type) {
   auto group = std::make_unique<Group>();
   group->width_ = size_of(type);
+  if (group->width_ == 0)
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("all_reduce_group: there is no such type (value {})", int(type))};
   if (auto valid = check(tensors, group->width_); !valid) return valid.error();
-  for (const Tensor& tensor : tensors)
+  std::vector<uint64_t> counts;
+  for (const Tensor& tensor : tensors) {
+    counts.push_back(tensor.count);
     if (tensor.count > 0) group->tensors_.push_back(tensor);
+  }
+  group->vectors_ = counts.size();
+  group->layout_ = engine::layout_of(counts);
   for (const Tensor& tensor : group->tensors_) group->count_ += tensor.count;
   group->memory_.reset(new (std::nothrow) std::byte[std::max<size_t>(1, group->count_ * group->width_)]);
   if (!group->memory_)
@@ -59,6 +67,8 @@ Result<std::unique_ptr<Group>> Group::pack(std::span<const Tensor> tensors, Data
 void Group::become(engine::Call& call) noexcept {
   call.count = count_;
   call.input = call.output = memory_.get();
+  call.vectors = vectors_;
+  call.layout = layout_;
 }
 
 void Group::unpack() const noexcept {

@@ -23,6 +23,7 @@ class Group {
  private:
   std::vector<Tensor> tensors_;
   size_t width_ = 0, count_ = 0;
+  uint64_t vectors_ = 0, layout_ = 0;  // as in engine::Call
   std::unique_ptr<std::byte[]> memory_;
 };
 

@@ -40,11 +40,13 @@ bool alike(const Call& a, const Call& b) noexcept {
   const bool same_parts = a.parts == b.parts || (a.parts && b.parts && *a.parts == *b.parts);
   return a.operation == b.operation && a.algorithm == b.algorithm && a.type == b.type &&
          a.reduction == b.reduction && a.count == b.count && a.root == b.root && a.to == b.to &&
-         a.from == b.from && a.reproducible == b.reproducible && same_parts;
+         a.from == b.from && a.reproducible == b.reproducible && a.tag == b.tag && a.vectors == b.vectors &&
+         a.layout == b.layout && same_parts;
 }
 
 std::string describe(const Call& call) {
-  if (call.operation == schedule::Operation::barrier) return "barrier";
+  if (call.operation == schedule::Operation::barrier)
+    return call.tag == 0 ? "barrier" : fmt::format("barrier, tag {}", call.tag);
   const auto type = name_of(call.type);
   if (call.operation == schedule::Operation::send_recv) {
     std::string text;
@@ -53,13 +55,22 @@ std::string describe(const Call& call) {
     if (call.from != schedule::nobody)
       text += fmt::format("{}receive of {} {} from rank {}", text.empty() ? "" : ", ", call.parts->output[1],
                           type, call.from);
+    if (call.tag != 0) text += fmt::format(", tag {}", call.tag);
     return text;
   }
   std::string text =
       fmt::format("{}{} of {} {}", name_of(call.operation), call.parts ? "_v" : "", call.count, type);
   if (schedule::reduces(call.operation)) text += fmt::format(", {}", name_of(call.reduction));
   if (schedule::is_rooted(call.operation)) text += fmt::format(", root {}", call.root);
+  if (call.vectors > 0) text += fmt::format(", in {} vectors", call.vectors);
+  if (call.tag != 0) text += fmt::format(", tag {}", call.tag);
   return text;
+}
+
+uint64_t layout_of(std::span<const uint64_t> counts) noexcept {
+  uint64_t hash = mix(counts.size());
+  for (const uint64_t count : counts) hash = mix(hash ^ count);
+  return hash;
 }
 
 namespace {
@@ -81,6 +92,8 @@ size_t header_bytes_of(const Call& call) noexcept {
 
 Header header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t window) {
   uint64_t hash = mix(epoch ^ mix(call.count ^ mix(call.root ^ mix(window))));
+  const bool ordered = call.reproducible && schedule::reduces(call.operation);
+  hash = mix(hash ^ mix(call.tag ^ mix(call.vectors ^ mix(call.layout ^ (ordered ? 1 : 0)))));
   for (size_t i = 1; call.parts && i < call.parts->input.size(); i++) hash = mix(hash ^ call.parts->input[i]);
   return {sequence, digest_of(call, hash), call.weight};
 }
@@ -91,7 +104,7 @@ bool is_pairwise(const Call& call) noexcept {
 }
 
 Header pair_header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t count) {
-  return {sequence, digest_of(call, mix(epoch ^ mix(count))), call.weight};
+  return {sequence, digest_of(call, mix(epoch ^ mix(count ^ mix(call.tag)))), call.weight};
 }
 
 std::optional<std::string> difference(const Header& ours, const Header& theirs) {
@@ -105,7 +118,7 @@ std::optional<std::string> difference(const Header& ours, const Header& theirs) 
     if (here != there)
       return fmt::format("{}: {} here, {} there", names[i], name_of_field(i, here), name_of_field(i, there));
   }
-  return "count or root";
+  return "count, root, order or tag";
 }
 
 }  // namespace rondo::engine

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "rondo/types.hpp"
@@ -21,6 +22,8 @@ struct Call {
   std::shared_ptr<const schedule::Parts> parts = nullptr;  // of an uneven operation and a send_recv
   double weight = 1;  // of this rank, in a weighted reduction; may differ between ranks
   bool reproducible = false;
+  uint64_t tag = 0;                  // CallOptions::tag
+  uint64_t vectors = 0, layout = 0;  // of a group: how many, and a hash of their counts
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
 };
@@ -35,6 +38,8 @@ inline void renew(Call& call, const Call& next) noexcept {
 }
 /// "all_reduce of 1024 f32, sum"
 std::string describe(const Call& call);
+/// For Call::layout.
+uint64_t layout_of(std::span<const uint64_t> counts) noexcept;
 
 /// The first bytes of an operation on every link: proof that both ends run the same call. `digest` shows
 /// operation, algorithm, type and reduction in plain bits, so that an error can name the field, and a 44-bit

@@ -1,5 +1,9 @@
 // How an execution reduces: contributions from all ranks at once (a fan), or two operands.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "engine/execution.hpp"
@@ -42,23 +46,36 @@ size_t Execution::take_fan(const Op& op, OpRun& run, uint64_t until) {
   return bytes;
 }
 
+namespace {
+
+// The sum of the weights of an average. Weights so large or small that they, or their sum, might leave the range of an f32
+// are multiplied by one power of two first, which changes nothing else.
+double sum_of(std::span<double> weights) {
+  constexpr int usual = 64;
+  const int exponent = std::ilogb(*std::ranges::max_element(weights));
+  if (std::abs(exponent) > usual)
+    for (double& weight : weights) weight = std::scalbn(weight, -exponent);
+  return std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
+}  // namespace
+
 // The contributions in sources_, each times its rank's weight. Ranks of weight 0 take no part in an average.
 void Execution::finish_weighted(const uint32_t* fan, std::byte* target, uint64_t elements) {
   const bool average = call_.reduction == Reduction::weighted_avg;
   uint32_t n = 0;
-  double sum = 0;
   for (Rank peer = 0; peer < world_; peer++) {
     const double weight =
         fan == nullptr || fan[peer] == none ? call_.weight : links_[fan[peer]].header.weight;
     if (average && weight == 0) continue;
     sources_[n] = sources_[peer];
     weights_[n++] = weight;
-    sum += weight;
   }
   if (n == 0)
     std::memset(target, 0, elements * reducer_->element_bytes);
   else
-    reducer_->finish_weighted(target, sources_.data(), weights_.data(), n, average ? sum : 1, elements);
+    reducer_->finish_weighted(target, sources_.data(), weights_.data(), n,
+                              average ? sum_of(std::span(weights_).first(n)) : 1, elements);
 }
 
 // The only contribution there is.

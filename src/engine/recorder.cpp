@@ -8,17 +8,32 @@ namespace rondo::engine {
 namespace {
 
 // What the words of a slot hold.
-enum Word : size_t { sequence, collective, sent, received, kind, count, peers, began, ended, outcome };
+enum Word : size_t {
+  sequence,
+  collective,
+  sent,
+  received,
+  kind,
+  count,
+  peers,
+  tag,
+  vectors,
+  layout,
+  began,
+  ended,
+  outcome
+};
 
 uint64_t ticks(TimePoint time) { return uint64_t(time.time_since_epoch().count()); }
 TimePoint time_of(uint64_t ticks) { return TimePoint(TimePoint::duration(int64_t(ticks))); }
 
-constexpr uint64_t has_parts = 1ull << 40;
+constexpr uint64_t has_parts = 1ull << 40, is_reproducible = 1ull << 41;
 
 // Operation, type, reduction and algorithm, a byte each, and flags; the root shares the word of the peers.
 uint64_t packed(const Call& call) {
   return uint64_t(call.operation) | uint64_t(call.type) << 8 | uint64_t(call.reduction) << 16 |
-         uint64_t(*call.algorithm) << 24 | (call.parts ? has_parts : 0);
+         uint64_t(*call.algorithm) << 24 | (call.parts ? has_parts : 0) |
+         (call.reproducible ? is_reproducible : 0);
 }
 
 }  // namespace
@@ -50,8 +65,8 @@ void Recorder::begin(const Ordinals& ordinals, const Call& call, TimePoint when)
   }
   const bool pair = call.operation == schedule::Operation::send_recv;
   slots_[at].write({ordinals.sequence, ordinals.collective, ordinals.sent, ordinals.received, packed(call),
-                    call.count, pair ? uint64_t(call.to) << 32 | call.from : call.root, ticks(when), 0,
-                    uint64_t(Record::Outcome::running)});
+                    call.count, pair ? uint64_t(call.to) << 32 | call.from : call.root, call.tag,
+                    call.vectors, call.layout, ticks(when), 0, uint64_t(Record::Outcome::running)});
   last_.store(ordinals.sequence, std::memory_order_release);
 }
 
@@ -80,6 +95,10 @@ std::optional<Record> Recorder::at(uint64_t wanted) const {
   call.reduction = Reduction(data[kind] >> 16 & 0xff);
   call.algorithm = schedule::Algorithm(data[kind] >> 24 & 0xff);
   call.count = data[count];
+  call.reproducible = (data[kind] & is_reproducible) != 0;
+  call.tag = data[tag];
+  call.vectors = data[vectors];
+  call.layout = data[layout];
   if (data[kind] & has_parts) call.parts = std::move(parts);
   if (call.operation == schedule::Operation::send_recv) {
     call.to = Rank(data[peers] >> 32);

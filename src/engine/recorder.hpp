@@ -50,7 +50,7 @@ class Recorder {
   // the reader's loads acquire, so that a reader that sees one new word sees an odd or a later version after it.
   class Slot {
    public:
-    static constexpr size_t words = 10;
+    static constexpr size_t words = 13;
     void write(const std::array<uint64_t, words>& data) noexcept;
     void end(uint64_t when, Record::Outcome outcome) noexcept;
     bool read(std::array<uint64_t, words>& data) const noexcept;

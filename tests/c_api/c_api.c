@@ -85,6 +85,7 @@ static void check_call_options(rondo_comm* comm) {
   CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_MAX, &options) == RONDO_OK);
   CHECK(scaled == 30 && strcmp(rondo_comm_last_algorithm(comm), "ring") == 0);
   options.algorithm = "direct";
+  options.tag = 5;
   CHECK(RUN(all_reduce, comm, &scaled, &scaled, 1, RONDO_F64, RONDO_MAX, &options) == RONDO_OK);
   CHECK(strcmp(rondo_comm_last_algorithm(comm), "direct") == 0);
   options.algorithm = "waltz";

@@ -66,6 +66,20 @@ TEST_CASE("communicator: bad arguments are refused before anything is sent, and 
     refused(comm.all_reduce(data.data(), data.data(), 1, DataType(99), Reduction::sum), "no such type");
     refused(comm.all_reduce(data.data(), data.data(), SIZE_MAX, DataType::f64, Reduction::sum),
             "address space");
+    for (const size_t numbers : {0, 1, 3}) {
+      const std::vector<size_t> counts(numbers, 1);
+      const std::string text =
+          "the counts must be 2 numbers, one for each rank, not " + std::to_string(numbers);
+      float* const out = data.data() + 50;
+      const auto type = DataType::f32;
+      refused(comm.all_gather_v(data.data(), out, counts, type), text.c_str());
+      refused(comm.reduce_scatter_v(data.data(), out, counts, type, Reduction::sum), text.c_str());
+      refused(comm.all_to_all_v(data.data(), counts, out, std::vector<size_t>{1, 1}, type), text.c_str());
+      refused(comm.all_to_all_v(data.data(), std::vector<size_t>{1, 1}, out, counts, type), text.c_str());
+      CHECK(!comm.async_all_gather_v(data.data(), out, counts, type).ok());
+    }
+    const Tensor tensor{data.data(), data.data(), 1};
+    refused(comm.all_reduce_group(std::span(&tensor, 1), DataType(77)), "no such type (value 77)");
     CHECK(comm.counters().operations == 0);
     // In place: the shard at its place in the whole.
     const Extent own = comm.shard(100);

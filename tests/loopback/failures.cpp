@@ -129,8 +129,10 @@ TEST_CASE("mismatch: each field that differs is named, and nothing is written pa
       {"operation: ", [](engine::Call& call) { call.operation = Operation::all_gather; }},
       {"type: ", [](engine::Call& call) { call.type = DataType::i32; }},
       {"reduction: ", [](engine::Call& call) { call.reduction = Reduction::max; }},
-      {"count or root", [](engine::Call& call) { call.count -= 1; }},
-      {"count or root", [](engine::Call& call) { call.root = 1; }},
+      {"count, root, order or tag", [](engine::Call& call) { call.count -= 1; }},
+      {"count, root, order or tag", [](engine::Call& call) { call.root = 1; }},
+      {"count, root, order or tag", [](engine::Call& call) { call.tag = 1; }},
+      {"count, root, order or tag", [](engine::Call& call) { call.layout = 1; }},
   };
   for (const Difference& difference : differences) {
     CAPTURE(std::string(difference.text));

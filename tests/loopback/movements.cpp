@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "../text.hpp"
 #include "ranks.hpp"
 
 using namespace rondo;
@@ -206,6 +207,48 @@ TEST_CASE("movements: a group is one operation") {
     refused(comm.all_reduce_group(crossing, DataType::f32), "overlaps that of another");
     const std::vector<Tensor> shifted{{c.data(), c.data() + 1, 5}};
     refused(comm.all_reduce_group(shifted, DataType::f32), "tensor 0");
+  });
+}
+
+TEST_CASE("movements: what looks alike and is not meant to be the same is told apart") {
+  const auto differ = [](const char* field, const auto& call) {
+    CAPTURE(field);
+    on_every_transport(2, [&](Communicator& comm) {
+      std::vector<float> data(5, 1);
+      const auto result = call(comm, data);
+      REQUIRE(!result.ok());
+      CHECK(result.error().code == ErrorCode::mismatch);
+      CHECK_MESSAGE(has(result.error().message, field), result.error().message);
+      CHECK(data == std::vector<float>(5, 1));
+    });
+  };
+  differ("hash of their counts: ", [](Communicator& comm, std::vector<float>& data) {
+    const size_t cut = comm.rank() == 0 ? 2 : 3;
+    const std::vector<Tensor> tensors{{data.data(), data.data(), cut},
+                                      {data.data() + cut, data.data() + cut, 5 - cut}};
+    return comm.all_reduce_group(tensors, DataType::f32);
+  });
+  differ("tag: 7 against 8", [](Communicator& comm, std::vector<float>& data) {
+    CallOptions options;
+    options.tag = 7 + comm.rank();
+    return comm.all_reduce(std::span(data), Reduction::sum, options);
+  });
+  differ("tag: 7 against 8", [](Communicator& comm, std::vector<float>& data) {
+    CallOptions options;
+    options.tag = 7 + comm.rank();
+    std::vector<float> other(data);
+    return comm.send_recv(std::span(data), 1 - comm.rank(), std::span(other), 1 - comm.rank(), options);
+  });
+  differ("tag: 7 against 8", [](Communicator& comm, std::vector<float>&) {
+    CallOptions options;
+    options.tag = 7 + comm.rank();
+    return comm.barrier(options);
+  });
+  differ("reproducible: yes against no", [](Communicator& comm, std::vector<float>& data) {
+    CallOptions options;
+    options.algorithm = "direct";
+    options.reproducible = comm.rank() == 0;
+    return comm.all_reduce(std::span(data), Reduction::sum, options);
   });
 }
 

@@ -144,6 +144,34 @@ TEST_CASE("numbers: three tokens with a mean of 2 and one of 10 have a mean of 4
   });
 }
 
+TEST_CASE("numbers: weights of any size that is allowed weigh as they stand to each other") {
+  struct Sample {
+    double weights[2];
+    float mean;
+  };
+  on_every_transport(2, [](Communicator& comm) {
+    const bool first = comm.rank() == 0;
+    const auto mean_of = [&](const Sample& sample, auto x) {
+      CHECK(comm.all_reduce(std::span(&x, 1), Reduction::weighted_avg,
+                            {.timeout = {}, .weight = sample.weights[first ? 0 : 1]})
+                .ok());
+      return x;
+    };
+    const float x = first ? 2 : 4;
+    for (const Sample& sample :
+         {Sample{{0x1p-166, 0x1p-166}, 3}, Sample{{0x1p133, 0x1p133}, 3}, Sample{{0x1p133, 1}, 2},
+          Sample{{0x1p-133, 0x1p-133}, 3}, Sample{{0x1p127, 0x1p127}, 3}, Sample{{0x1p1023, 0x1p1023}, 3},
+          Sample{{0x1p-1074, 0x1p-1074}, 3}, Sample{{0, 0x1p996}, 4}, Sample{{0x1p-996, 0x3p-996}, 3.5}}) {
+      CAPTURE(sample.weights[0]);
+      CHECK(mean_of(sample, x) == sample.mean);
+      CHECK(mean_of(sample, double(x)) == double(sample.mean));
+    }
+    // The usual ones leave even the smallest numbers as they are.
+    const float smallest = std::numeric_limits<float>::denorm_min();
+    CHECK(mean_of({{1, 1}, 0}, smallest) == smallest);
+  });
+}
+
 TEST_CASE("numbers: reductions that a type does not have and weights that mean nothing are refused") {
   on_every_transport(2, [](Communicator& comm) {
     std::vector<float> floats(4);
@@ -231,8 +259,9 @@ TEST_CASE("numbers: the algorithm that a call asks for is run, or refused where 
           std::span(data), reduction,
           {.timeout = {}, .weight = 1, .algorithm = algorithm, .reproducible = reproducible});
     };
-    refused(with(Reduction::sum, "ring", true), "no algorithm \"ring\"");
-    refused(with(Reduction::weighted_avg, "halving_doubling", false), "no algorithm \"halving_doubling\"");
+    refused(with(Reduction::sum, "ring", true), "\"ring\" cannot do what it asks for (reproducible sums)");
+    refused(with(Reduction::weighted_avg, "halving_doubling", false),
+            "\"halving_doubling\" cannot do what it asks for (weights)");
     refused(with(Reduction::sum, "dissemination", false), "no algorithm");
     refused(with(Reduction::sum, "rings", false), "no algorithm");
     CHECK(with(Reduction::max, "auto", false).ok());

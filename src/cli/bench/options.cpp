@@ -4,8 +4,12 @@
 #include <map>
 
 #include "base/environment.hpp"
+#include "cli/size.hpp"
 
 namespace rondo::bench {
+
+using cli::add_size;
+
 namespace {
 
 const std::map<std::string, Operation> operations{{"all_reduce", Operation::all_reduce},
@@ -36,24 +40,6 @@ std::vector<std::string> words(const std::array<std::string_view, n>& names) {
   return {names.begin(), names.end()};
 }
 
-// "64M" -> 67108864; K, M and G are powers of 1024.
-uint64_t bytes_of(const std::string& text) {
-  size_t used = 0;
-  uint64_t value = 0;
-  try {
-    value = std::stoull(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string unit = text.substr(used);
-  const size_t power = unit.empty() ? 0 : std::string("KMG").find(char(std::toupper(unit[0]))) + 1;
-  if (used == 0 || unit.size() > 1 || (!unit.empty() && power == 0) || text[0] == '-' ||
-      value > (uint64_t(1) << 42) >> (10 * power))
-    throw CLI::ValidationError("size",
-                               "'" + text + "' is not a size: give bytes, or a number with K, M or G");
-  return value << (10 * power);
-}
-
 // An option whose values have names; any other value is an error that lists them.
 template <class T>
 CLI::Option* add_choice(CLI::App& app, const std::string& flags, T& target,
@@ -67,13 +53,6 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flags, T& target,
       .add_option_function<std::string>(
           flags, [&target, names](const std::string& name) { target = names.at(name); }, help)
       ->check(CLI::IsMember(keys));
-}
-
-CLI::Option* add_size(CLI::App& app, const std::string& flags, uint64_t& target, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          flags, [&target](const std::string& text) { target = bytes_of(text); }, help)
-      ->type_name("BYTES");
 }
 
 }  // namespace
