@@ -39,7 +39,7 @@ void Runner::begin(Operation& operation) {
   moving_ = true;
   report_at_ = TimePoint::max();
   if (parts_->failure.is_set()) {
-    operation.error = told();
+    operation.error = told(operation);
     return;
   }
   try {
@@ -170,20 +170,26 @@ Error Runner::fail(Error error) {
 }
 
 // The communicator has failed between two operations, or in an earlier one.
-Error Runner::told() {
-  const Error first = parts_->failure.get();
-  if (!std::exchange(told_, true)) return first;
+// What a caller is told that comes after the failure; the first learns of it as if its own call had failed.
+Error Runner::told(const Operation& operation) {
+  Error first = parts_->failure.get();
+  if (!std::exchange(told_, true)) {
+    first.message = fmt::format("rank {} of {}, before its call ({}): {}", parts_->job.rank(),
+                                parts_->job.world(), describe(operation.call), first.message);
+    return first;
+  }
   return {ErrorCode::aborted, "this communicator has failed: " + first.message, first.peer};
 }
 
 // An operation whose turn did not come in time was not made, so every later one would meet the wrong ones of
 // its peers.
 Error Runner::too_late(const Operation& operation) {
-  Error error{ErrorCode::timeout,
-              fmt::format("rank {}: {} waited for earlier operations of this communicator until its deadline "
-                          "passed",
-                          parts_->job.rank(), describe(operation.call))};
-  if (!parts_->failure.set(error)) return told();
+  Error error = parts_->engine.held_up();
+  error.message = fmt::format(
+      "rank {}: {} waited for earlier operations of this communicator until its deadline "
+      "passed; {}",
+      parts_->job.rank(), describe(operation.call), error.message);
+  if (!parts_->failure.set(error)) return told(operation);
   told_ = true;
   parts_->job.announce(error);
   parts_->waiter.ring();

@@ -56,7 +56,7 @@ class Runner final : public Driver {
   void report(bootstrap::Report::Reason reason, std::optional<Rank> peer);
   bool complete_with_summary();
   Error fail(Error error);
-  Error told();
+  Error told(const Operation& operation);
 
   std::optional<Parts> parts_;
   // The driver's.

@@ -214,6 +214,12 @@ Error Engine::late(const std::string& what, std::optional<Rank> peer) const {
   return {ErrorCode::timeout, "the deadline passed: " + what, peer};
 }
 
+Error Engine::held_up() const {
+  const std::string call = fmt::format("operation #{} ({})", sequence_, describe(call_));
+  if (!started_) return late(call + " has no links yet", std::nullopt);
+  return late(fmt::format("{}: {}", call, execution_.waiting_for()), execution_.first_awaited());
+}
+
 Error Engine::explain(Error error) const {
   std::string text = fmt::format("rank {} of {}, operation #{} ({}): {}", place_.rank, place_.world,
                                  sequence_, describe(call_), error.message);

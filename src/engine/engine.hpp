@@ -39,6 +39,8 @@ class Engine {
   const std::optional<Error>& error() const noexcept { return error_; }
   /// begin, and advance until it has ended; the error.
   Result<void> run(const Call& call, TimePoint deadline);
+  /// The driver: a time-out that tells what the call under way waits for.
+  Error held_up() const;
   /// The driver: an error of the communicator, told as one of the last call.
   Error explain(Error error) const;
   /// Any thread, also during a call. The numbers may be of slightly different moments.

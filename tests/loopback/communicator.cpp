@@ -190,12 +190,18 @@ TEST_CASE("communicator: a call whose turn does not come in time fails the commu
         std::this_thread::sleep_for(milliseconds(50));
         const auto late = comm.barrier({.timeout = milliseconds(50)});
         CHECK(!late.ok());
-        if (!late.ok()) CHECK(late.error().code == ErrorCode::timeout);
+        if (late.ok()) return;
+        CHECK(late.error().code == ErrorCode::timeout);
+        CHECK(late.error().peer == 1u);  // whom the one before waits for
+        CHECK(late.error().message.find("operation #1 (all_reduce of 4 f32, sum)") != std::string::npos);
       });
     }
     std::vector<float> data(4, 1.f);
-    CHECK(!comm.all_reduce(std::span(data)).ok());
+    const auto failed = comm.all_reduce(std::span(data));
+    CHECK(!failed.ok());
     if (second.joinable()) second.join();
+    if (comm.rank() == 1 && !failed.ok())
+      CHECK(failed.error().message.find("rank 1 of 2, before its call (all_reduce of 4 f32, sum): ") == 0);
     CHECK(!comm.all_reduce(std::span(data)).ok());
   });
 }
