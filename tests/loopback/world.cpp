@@ -105,10 +105,10 @@ World::~World() {
   for (Member& member : *ranks_) member.fabric.reset();
 }
 
-void World::start() {
+void World::start(const std::vector<uint32_t>& nodes) {
   for (Rank rank = 0; rank < size(); rank++) {
     Member& member = (*ranks_)[rank];
-    const engine::Engine::Place place{.rank = rank, .world = size(), .epoch = 42};
+    const engine::Engine::Place place{.rank = rank, .world = size(), .epoch = 42, .nodes = nodes};
     member.engine = std::make_unique<engine::Engine>(place, *member.fabric, *member.waiter, member.failure);
   }
 }

@@ -36,6 +36,8 @@ class World {
   World(World&&) = default;
   ~World();
 
+  /// Before the first call: the node of every rank. Without it all are on one.
+  void spread(const std::vector<uint32_t>& nodes) { start(nodes); }
   uint32_t size() const { return uint32_t(ranks_->size()); }
   /// Runs body(rank, engine) on every rank and joins.
   void run(const std::function<void(Rank, engine::Engine&)>& body);
@@ -59,7 +61,7 @@ class World {
     std::unique_ptr<engine::Engine> engine;
   };
   explicit World(uint32_t world);
-  void start();
+  void start(const std::vector<uint32_t>& nodes = {});
 
   std::unique_ptr<std::mutex> connecting_ = std::make_unique<std::mutex>();
   std::unique_ptr<std::vector<Member>> ranks_;

@@ -1,0 +1,294 @@
+// What a collective is checked with: cases, what must come out of each, and how all ranks run them.
+#pragma once
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "reference.hpp"
+#include "schedule/catalogue.hpp"
+#include "world.hpp"
+
+namespace rondo::test {
+
+using schedule::Algorithm;
+using schedule::Operation;
+
+/// One call of all ranks.
+struct Case {
+  Operation operation;
+  Algorithm algorithm;
+  Reduction reduction;
+  uint64_t count;
+  bool in_place;
+  size_t offset;  // bytes of misalignment
+  Rank root;
+};
+
+inline std::string text(const Case& c, uint32_t world, DataType type) {
+  return fmt::format("{} {} {} {} world={} count={} {} offset={} root={}", name_of(c.algorithm),
+                     name_of(c.operation), name_of(type), name_of(c.reduction), world, c.count,
+                     c.in_place ? "in place" : "out of place", c.offset, c.root);
+}
+
+/// What the ranks start from and what a reduction makes of it, computed wherever it is needed.
+template <class T>
+struct Made {
+  static T element(Rank rank, uint64_t i, Reduction reduction) {
+    return test::element<T>(rank, i, reduction);
+  }
+  static T reduced(uint32_t world, uint64_t i, Reduction reduction) {
+    return test::reduced<T>(world, i, reduction);
+  }
+};
+
+/// The same of one reduction and one world, computed once for many large cases.
+template <class T>
+class Kept {
+ public:
+  Kept(uint32_t world, uint64_t count, Reduction reduction)
+      : elements_(world, std::vector<T>(count)), reduced_(count) {
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < world; rank++)
+      threads.emplace_back([=, this] {
+        for (uint64_t i = 0; i < count; i++) elements_[rank][i] = Made<T>::element(rank, i, reduction);
+        const Extent mine = shard(count, world, rank);
+        for (uint64_t i = mine.first; i < mine.first + mine.count; i++)
+          reduced_[i] = Made<T>::reduced(world, i, reduction);
+      });
+    for (auto& thread : threads) thread.join();
+  }
+  T element(Rank rank, uint64_t i, Reduction) const { return elements_[rank][i]; }
+  T reduced(uint32_t, uint64_t i, Reduction) const { return reduced_[i]; }
+
+ private:
+  std::vector<std::vector<T>> elements_;  // of every rank
+  std::vector<T> reduced_;
+};
+
+/// The rank whose shard has element i.
+inline Rank owner(uint64_t count, uint32_t world, uint64_t i) {
+  const uint64_t base = count / world, longer = count % world, end = longer * (base + 1);
+  return Rank(i < end ? i / (base + 1) : longer + (i - end) / base);
+}
+
+/// What rank `rank` holds at index i of the whole vector when the operation is over.
+template <class T, class Data>
+T expected(const Case& c, uint32_t world, Rank rank, uint64_t i, const Data& data) {
+  switch (c.operation) {
+    case Operation::all_reduce:
+    case Operation::reduce_scatter:
+    case Operation::reduce:
+      return data.reduced(world, i, c.reduction);
+    case Operation::scatter:
+    case Operation::broadcast:
+      return data.element(c.root, i, c.reduction);
+    case Operation::send_recv:
+      return data.element((rank + world - c.root) % world, i, c.reduction);
+    case Operation::all_to_all: {
+      const uint64_t part = c.count / world;
+      return data.element(Rank(i / part), rank * part + i % part, c.reduction);
+    }
+    case Operation::gather:
+    case Operation::all_gather:
+      return data.element(owner(c.count, world, i), i, c.reduction);
+    case Operation::barrier:
+      break;
+  }
+  return T();
+}
+
+inline std::shared_ptr<const schedule::Parts> one_part(uint64_t count) {
+  return std::make_shared<schedule::Parts>(schedule::Parts{{0, count}, {0, count}});
+}
+
+/// What a rank's buffers hold of the whole vector.
+inline std::pair<Extent, Extent> extents(const Case& c, uint32_t world, Rank rank) {
+  const Extent whole{0, c.count}, own = shard(c.count, world, rank);
+  const bool root = rank == c.root;
+  switch (c.operation) {
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_to_all:
+    case Operation::send_recv:
+    case Operation::barrier:
+      return {whole, whole};
+    case Operation::reduce_scatter:
+      return {whole, own};
+    case Operation::all_gather:
+      return {own, whole};
+    case Operation::reduce:
+      return {whole, root ? whole : Extent{}};
+    case Operation::gather:
+      return {own, root ? whole : Extent{}};
+    case Operation::scatter:
+      return {root ? whole : Extent{}, own};
+  }
+  return {};
+}
+
+inline engine::Call call_of(const Case& c, DataType type, uint32_t world, Rank rank) {
+  engine::Call call{.operation = c.operation,
+                    .algorithm = c.algorithm,
+                    .type = type,
+                    .reduction = c.reduction,
+                    .count = c.count,
+                    .root = c.root};
+  if (c.operation != Operation::send_recv) return call;
+  call.root = 0;
+  call.to = (rank + c.root) % world;
+  call.from = (rank + world - c.root) % world;
+  call.parts = one_part(c.count);
+  return call;
+}
+
+/// Runs the case on one rank; returns the number of wrong elements.
+template <class T, class Data>
+uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks, const Data& data) {
+  const uint32_t world = ranks.size();
+  const auto [in, out] = extents(c, world, rank);
+  // Only the root has both buffers.
+  const bool rootless = is_rooted(c.operation) && c.operation != Operation::broadcast && rank != c.root;
+  const bool in_place = c.in_place && !rootless;
+  Guarded<T> whole(in_place ? c.count : 0, c.offset, ranks.buffer(rank, 0)),
+      input(in_place ? 0 : in.count, c.offset, ranks.buffer(rank, 1)),
+      output(in_place ? 0 : out.count, 2 * c.offset, ranks.buffer(rank, 2));
+  Guarded<T>& source = in_place ? whole : input;
+  Guarded<T>& result = in_place ? whole : output;
+  const uint64_t in_at = in_place ? in.first : 0, out_at = in_place ? out.first : 0;
+  for (uint64_t i = 0; i < in.count; i++)
+    source.set(in_at + i, data.element(rank, in.first + i, c.reduction));
+  engine::Call call = call_of(c, data_type_of<T>, world, rank);
+  call.input = source.data() + in_at * sizeof(T);
+  call.output = result.data() + out_at * sizeof(T);
+  const auto outcome = engine.run(call, soon());
+  if (!outcome) {
+    if (outcome.error().code != ErrorCode::aborted) MESSAGE(outcome.error().message);
+    ranks.fail_all();
+    return 1;
+  }
+  uint64_t wrong = !whole.intact() + !input.intact() + !output.intact();
+  for (uint64_t i = 0; i < out.count; i++)
+    wrong += result.get(out_at + i) != expected<T>(c, world, rank, out.first + i, data);
+  for (uint64_t i = 0; !in_place && i < in.count; i++)
+    wrong += input.get(i) != data.element(rank, in.first + i, c.reduction);
+  return wrong;
+}
+
+/// Those whose reduction the type has.
+template <class T, class Data = Made<T>>
+void run_cases(World& world, std::vector<Case> cases, const Data& data = {}) {
+  std::erase_if(cases, [](const Case& c) { return !is_defined(data_type_of<T>, c.reduction); });
+  std::vector<std::atomic<uint64_t>> wrong(cases.size());
+  world.run([&](Rank rank, engine::Engine& engine) {
+    // After an error an engine must not run again, and the other ranks would wait for it: one failure ends
+    // them all.
+    for (size_t k = 0; k < cases.size(); k++) {
+      wrong[k] += run_rank<T>(cases[k], engine, rank, world, data);
+      if (world.failure(rank).is_set()) return;
+    }
+  });
+  for (size_t k = 0; k < cases.size(); k++)
+    CHECK_MESSAGE(wrong[k] == 0, text(cases[k], world.size(), data_type_of<T>));
+}
+
+/// Large ones, on data that are computed once for each reduction.
+template <class T>
+void run_large_cases(World& world, const std::vector<Case>& cases) {
+  for (const Reduction reduction : all_reductions) {
+    std::vector<Case> some;
+    uint64_t most = 0;
+    for (const Case& c : cases) {
+      if (c.reduction != reduction) continue;
+      some.push_back(c);
+      most = std::max(most, c.count);
+    }
+    if (!some.empty()) run_cases<T>(world, some, Kept<T>(world.size(), most, reduction));
+  }
+}
+
+inline std::vector<uint64_t> small_counts(uint32_t world) {
+  return {0, 1, world - 1, world, world + 1, 1023};
+}
+
+inline std::vector<Reduction> unweighted() {
+  std::vector<Reduction> some;
+  for (const Reduction reduction : all_reductions)
+    if (!is_weighted(reduction)) some.push_back(reduction);
+  return some;
+}
+
+/// The product of schedules, reductions, counts and in place or out; misalignments and roots rotate through
+/// it. Of one algorithm, if it is named.
+inline std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts,
+                                   std::optional<Algorithm> only = {}) {
+  std::vector<Case> cases;
+  uint32_t turn = 0;
+  for (const uint64_t count : counts) {
+    for (const schedule::Schedule& schedule : schedule::catalogue()) {
+      const auto operation = schedule.operation;
+      const auto algorithm = schedule.algorithm;
+      if (only && algorithm != *only) continue;
+      const auto add = [&](Reduction reduction, bool in_place, Rank root) {
+        cases.push_back({operation, algorithm, reduction, count, in_place, turn++ % 3, root});
+      };
+      switch (operation) {
+        case Operation::all_reduce:
+        case Operation::reduce_scatter:
+          for (const Reduction reduction : unweighted())
+            for (const bool in_place : {false, true}) add(reduction, in_place, 0);
+          break;
+        case Operation::reduce:
+          for (const Reduction reduction : unweighted()) {
+            const bool in_place = turn % 2 == 0;
+            add(reduction, in_place, turn % world);
+          }
+          break;
+        case Operation::all_gather:
+          for (const bool in_place : {false, true}) add(Reduction::sum, in_place, 0);
+          break;
+        case Operation::gather:
+        case Operation::scatter:
+          for (const bool in_place : {false, true}) add(Reduction::sum, in_place, turn % world);
+          break;
+        case Operation::all_to_all:
+          cases.push_back({operation, algorithm, Reduction::sum, count * world, false, turn++ % 3, 0});
+          break;
+        case Operation::send_recv:
+          for (Rank distance = 0; distance < world; distance += 2) add(Reduction::sum, false, distance);
+          break;
+        case Operation::broadcast:
+          for (Rank root = 0; root < world; root += 3) add(Reduction::sum, true, root);
+          break;
+        case Operation::barrier:
+          cases.push_back({operation, algorithm, Reduction::sum, 0, true, 0, 0});
+          break;
+      }
+    }
+  }
+  return cases;
+}
+
+/// All cases that f32 has. Fourteen times as many would say little more: of the others each type takes every
+/// operation, reduction and placement, but each of them at one count only, which rotates from case to case and
+/// from type to type, so that every type meets every count.
+inline void run_all_types(World& world, const std::vector<uint64_t>& counts,
+                          std::optional<Algorithm> only = {}) {
+  const std::vector<Case> cases = cases_for(world.size(), counts, only);
+  run_cases<float>(world, cases);
+  const size_t per_count = cases.size() / counts.size();
+  size_t type = 0;
+  const auto run = [&]<class T>(T) {
+    std::vector<Case> some;
+    for (size_t k = 0; k < per_count; k++) some.push_back(cases[(k + type) % counts.size() * per_count + k]);
+    run_cases<T>(world, some);
+    type++;
+  };
+  run(double()), run(float16()), run(bfloat16()), run(float8_e4m3()), run(float8_e5m2());
+  run(int8_t()), run(uint8_t()), run(int16_t()), run(uint16_t());
+  run(int32_t()), run(uint32_t()), run(int64_t()), run(uint64_t());
+}
+
+}  // namespace rondo::test
