@@ -1,5 +1,6 @@
 #include "bootstrap/channel.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <asio/post.hpp>
@@ -52,7 +53,8 @@ void Channel::read_on() {
     if (moved.error != 0 || moved.ended) {
       const bool between = then_ == &Channel::read_body && missing_.size() == head_.size();
       if (!between) return fail("closed its connection in the middle of a message");
-      return fail(moved.ended ? "closed its connection" : std::strerror(moved.error));
+      if (moved.ended) return fail("closed its connection");
+      return fail(fmt::format("lost its connection ({})", std::strerror(moved.error)));
     }
     missing_ = missing_.subspan(moved.bytes);
     if (moved.bytes > 0) continue;

@@ -286,11 +286,12 @@ void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial
     const ErrorCode code = failure->nobody_listens ? ErrorCode::peer_lost
                            : out_of_time           ? ErrorCode::timeout
                                                    : failure->error.code;
-    return settle(key,
-                  Error{code,
-                        fmt::format("no connection from rank {} to {}: {}{}", rank_, name(peer),
-                                    failure->error.message, failure->nobody_listens ? "; it is gone" : ""),
-                        peer});
+    return settle(
+        key, Error{code,
+                   fmt::format("no connection from rank {} to {} at {}: {}{}", rank_, name(peer),
+                               to_text(from_wire(job_.listeners[peer], scope_)), failure->error.message,
+                               failure->nobody_listens ? "; the rank is gone, or is not where it says" : ""),
+                   peer});
   }
   link.retry = std::make_shared<asio::steady_timer>(context_, dial_pause);
   link.retry->async_wait([weak = weak_from_this(), key](const asio::error_code& error) {
