@@ -62,6 +62,8 @@ class Handler {
   /// The job has failed: a rank died, aborted or reported an error. Called at most once, and not after
   /// announce(). The error's peer is the rank to blame.
   virtual void failed(const Error& error) = 0;
+  /// Whether `peer`, whose process has ended, had closed what it shared with this rank; true where it shared nothing.
+  virtual bool has_left(Rank) noexcept { return true; }
   /// What this rank has to say about a call.
   virtual Account account(const CallKey&) { return {}; }
   /// The answer to a report that a call ends.

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "bootstrap/person.hpp"
+#include "bootstrap/process.hpp"
 
 namespace rondo::bootstrap {
 namespace {
@@ -166,6 +167,30 @@ void Membership::watch_processes() {
   }
 }
 
+// Rank 0 has left in order, and nobody tells any more who is lost: each rank looks after all of its machine, whose shared
+// memory shows no end of a process. Who had closed it had left in order.
+void Membership::watch_all() {
+  for (Rank peer = 1; peer < world_; ++peer) {
+    if (left_.contains(peer) || !is_other_process_here(rank_, peer, job_.persons)) continue;
+    const auto ended = [weak = weak_from_this(), peer] {
+      const auto self = std::static_pointer_cast<Membership>(weak.lock());
+      if (self && !self->closed_) self->ended_unheard(peer);
+    };
+    if (auto watch = Watch::start(context_, job_.persons[peer], ended))
+      watches_.push_back(std::move(watch));
+    else if (!lives(job_.persons[peer].process))
+      ended();
+  }
+}
+
+void Membership::ended_unheard(Rank peer) {
+  bool in_order = true;
+  tell([&](Handler& handler) { in_order = handler.has_left(peer); });
+  if (in_order) return;
+  failed(peer, {ErrorCode::peer_lost, peer,
+                name(peer) + " has ended without leaving the job: it died or was killed", true});
+}
+
 void Membership::join_failed(const Error& error) { finish_join(error); }
 
 void Membership::deliver(const Message& message) {
@@ -215,6 +240,7 @@ void Membership::failed(Rank from, const Failure& failure) {
 
 void Membership::left(Rank peer) {
   left_.insert(peer);
+  if (peer == 0 && join_finished_) watch_all();
   if (!join_finished_)
     return finish_join(Error{ErrorCode::peer_lost, name(peer) + " left before the job had begun", peer});
   std::vector<Key> waiting;

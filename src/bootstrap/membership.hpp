@@ -65,6 +65,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
   void watch_processes();
+  void watch_all();
+  void ended_unheard(Rank peer);
 
   // Questions (questions.cpp): what ranks that make no progress have called.
   struct Question;

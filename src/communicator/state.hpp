@@ -81,6 +81,9 @@ class Communicator::State final : bootstrap::Handler {
   std::unique_ptr<State> succeed(std::unique_ptr<State> next);
   Error because(Error error, const std::string& why) const;
 
+  bool has_left(Rank peer) noexcept override {
+    return running_.load(std::memory_order_acquire) == nullptr || !shm_ || shm_->has_left(peer);
+  }
   bootstrap::Sharing* sharing() noexcept override { return &memory_; }
   void connected(Rank peer, uint16_t lane, Result<Stream> stream) override;
   void failed(const Error& error) override;

@@ -231,3 +231,30 @@ TEST_CASE("deaths: 64 descriptors are enough for 32 ranks, also to learn of a de
     check_told(workers.wait(-1, 30), 17, since, 2);
   }
 }
+
+TEST_CASE("deaths: when rank 0 has left in order a death is still told to those that wait for the dead") {
+  for (const std::string transport : {"tcp", "shm"})
+    for (const uint32_t world : {3u, 5u}) {
+      CAPTURE(transport);
+      CAPTURE(world);
+      const uint32_t victim = world - 2;
+      Workers workers({world, transport, {"orphans", std::to_string(victim), "1000"}});
+      REQUIRE(workers[0].wait_for_output("left"));
+      for (uint32_t rank = 1; rank < world; rank++) REQUIRE(workers[rank].wait_for_output("waits"));
+      const double since = seconds_now();
+      ::kill(workers[victim].pid(), SIGKILL);
+      const auto ended = workers.wait();
+      for (uint32_t rank = 1; rank < world; rank++) {
+        if (rank == victim) continue;
+        CAPTURE(rank);
+        CAPTURE(ended[rank].out);
+        const auto told = report(ended[rank], "error");
+        REQUIRE(told);
+        CHECK(told->code == "peer_lost");
+        CHECK(told->peer == int(victim));
+        CHECK(has(told->text, fmt::format("rank {}", victim)));
+        CHECK(told->at - since < 2);
+      }
+      CHECK(ended[0].code == 0);
+    }
+}

@@ -10,6 +10,7 @@
 //   worker absent VICTIM         VICTIM never joins
 //   worker abort VICTIM COUNT    a thread of VICTIM aborts; the last rank does not call
 //   worker idle MS COUNT         five all-reduces, nothing for MS milliseconds, and then all-reduces until one fails
+//   worker orphans VICTIM        rank 0 leaves in order and lives on; the others receive from VICTIM, which sends nothing
 //   worker exec                  runs ls on its descriptors, and goes on
 //   worker child                 has a child that returns from main, and goes on
 //   worker mismatch VICTIM       VICTIM's call differs in each way, each on a communicator of its own
@@ -127,6 +128,21 @@ int abort_others(Communicator comm, const Part& part) {
   return after(comm, data);
 }
 
+int without_rank_0(Communicator comm, const Part& part) {
+  if (!comm.barrier()) return 6;
+  if (comm.rank() == 0) {
+    { const Communicator gone = std::move(comm); }
+    return std::printf("left\n"), std::this_thread::sleep_for(milliseconds(5000)), 0;
+  }
+  std::printf("waits\n");
+  if (comm.rank() == part.victim) return ::pause();
+  std::vector<float> data(part.count, 1.f);
+  const double began = now();
+  const auto done = comm.recv(std::span(data), part.victim);
+  if (done) return std::printf("the call went on\n"), 8;
+  return say("error", began, done.error()), 3;
+}
+
 int list_descriptors(Communicator comm, const Part& part) {
   std::fflush(stdout);
   const pid_t child = ::fork();
@@ -242,6 +258,7 @@ int main(int argc, char** argv) {
     return finish_one(std::move(*comm), part);
   }
   if (part.mode == "abort") return abort_others(std::move(*comm), part);
+  if (part.mode == "orphans") return without_rank_0(std::move(*comm), part);
   if (part.mode == "exec") return list_descriptors(std::move(*comm), part);
   if (part.mode == "child") return return_from_child(std::move(*comm), part);
   return loop(std::move(*comm), part);

@@ -64,6 +64,11 @@ Rx* ShmFabric::publication_of(Rank peer) noexcept {
   return publication_ && peer < peers_.size() && peers_[peer] ? &peers_[peer]->published : nullptr;
 }
 
+bool ShmFabric::has_left(Rank peer) const noexcept {
+  return peer >= peers_.size() || !peers_[peer] ||
+         peers_[peer]->theirs->row(mine_->place().rank).closed.load(std::memory_order_acquire) != 0;
+}
+
 void ShmFabric::arm(bool asleep) noexcept {
   if (asleep && bell_) bell_->silence();
   set_asleep(*mine_, asleep);

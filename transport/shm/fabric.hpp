@@ -39,6 +39,8 @@ class ShmFabric final : public Fabric {
   /// Lane 0 only.
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
   Tx* publication() noexcept override { return publication_ ? &*publication_ : nullptr; }
+  /// Any thread: the peer has closed its end.
+  bool has_left(Rank peer) const noexcept;
   Rx* publication_of(Rank peer) noexcept override;
   void arm(bool asleep) noexcept override;
   void close() noexcept override;
