@@ -24,7 +24,6 @@
 namespace rondo {
 namespace {
 
-constexpr uint32_t largest_world = 65536;
 constexpr double longest_timeout_s = 1e6;
 constexpr size_t longest_secret = 4096;
 constexpr milliseconds default_init_timeout{60'000}, default_timeout{300'000}, default_heartbeat{10'000};

@@ -1,6 +1,7 @@
 // The only reader of the environment.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -18,6 +19,9 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
 /// All of it.
 std::map<std::string, std::string> all_variables();
+
+/// Ranks that a job may have.
+inline constexpr uint32_t largest_world = 65536;
 
 /// The RONDO_ variables that Rondo reads (docs/launching.md), and RONDO_JOB, by which rondo run marks its ranks.
 inline constexpr std::array<std::string_view, 22> variable_names{

@@ -18,7 +18,7 @@ namespace {
 using schedule::Schedule;
 using Names = std::vector<std::string>;
 
-constexpr uint32_t largest_world = 16384;
+constexpr uint32_t largest_printed_world = 16384;
 
 struct Arguments {
   std::string operation = "all_reduce", algorithm;
@@ -97,6 +97,65 @@ CLI::Validator one_of(const Names& names) {
   return CLI::Validator(check, listed(names));
 }
 
+using Options = std::vector<CLI::Option*>;
+
+// Of the steps of one schedule.
+Options add_steps(CLI::App& command, Arguments& given) {
+  return {
+      command.add_option("--operation", given.operation, "What the schedule does")
+          ->check(one_of(operations()))
+          ->capture_default_str(),
+      command.add_option("--algorithm", given.algorithm, "How it does it")->check(one_of(algorithms())),
+      command.add_option("--rank", given.rank, "Only the steps of this rank"),
+      command
+          .add_option("--root", given.root,
+                      "Root of a broadcast, scatter, reduce or gather; of a send_recv how far all send")
+          ->capture_default_str(),
+      command.add_flag("--json", given.json, "JSON, with buffers and flags"),
+  };
+}
+
+Options add_selection(CLI::App& command, Arguments& given) {
+  CLI::Option* selection =
+      command.add_flag("--selection", given.selection,
+                       "In place of steps: which algorithm every operation runs up to which size");
+  SelectionOf& of = given.selection_of;
+  return {
+      selection,
+      command.add_option("--transport", of.transport, "tcp or shm, for --selection")
+          ->check(one_of({"tcp", "shm"}))
+          ->capture_default_str(),
+      command.add_option("--tuning", of.tuning, "A file of rondo tune, for --selection"),
+      command.add_option("--cores", of.cores, "Cores of a node, for --selection")
+          ->check(CLI::Range(1u, 1u << 16))
+          ->capture_default_str(),
+  };
+}
+
+// Of both.
+Options add_job(CLI::App& command, Arguments& given) {
+  return {
+      command.add_option("--world", given.world, "Number of ranks; needed without --pid")
+          ->check(CLI::Range(1u, largest_printed_world)),
+      command
+          .add_option("--nodes", given.nodes,
+                      "The node of every rank, for hierarchical and --selection: 0,0,1,1")
+          ->delimiter(','),
+  };
+}
+
+void add_options(CLI::App& command, Arguments& given) {
+  const Options steps = add_steps(command, given), selection = add_selection(command, given),
+                job = add_job(command, given);
+  CLI::Option* pid = command.add_option(
+      "--pid", given.pid,
+      "In place of steps: why this running process uses its interface, transport and algorithms");
+  for (CLI::Option* option : steps) selection[0]->excludes(option);
+  for (size_t i = 1; i < selection.size(); ++i) selection[i]->needs(selection[0]);
+  for (const Options& others : {steps, selection, job})
+    for (CLI::Option* option : others) pid->excludes(option);
+}
+
 }  // namespace
 
 CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
@@ -104,35 +163,7 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
   CLI::App* command = app.add_subcommand("explain",
                                          "Print the steps of a schedule (rank round kind peer chunk), what "
                                          "is selected, or why a job runs as it does");
-  command->add_option("--operation", given->operation, "What the schedule does")
-      ->check(one_of(operations()))
-      ->capture_default_str();
-  command->add_option("--algorithm", given->algorithm, "How it does it")->check(one_of(algorithms()));
-  command->add_flag("--selection", given->selection,
-                    "In place of steps: which algorithm every operation runs up to which size");
-  command->add_option("--transport", given->selection_of.transport, "tcp or shm, for --selection")
-      ->check(one_of({"tcp", "shm"}))
-      ->capture_default_str();
-  command->add_option("--tuning", given->selection_of.tuning, "A file of rondo tune, for --selection");
-  command->add_option("--cores", given->selection_of.cores, "Cores of a node, for --selection")
-      ->check(CLI::Range(1u, 1u << 16))
-      ->capture_default_str();
-  auto* world = command->add_option("--world", given->world, "Number of ranks; needed without --pid")
-                    ->check(CLI::Range(1u, largest_world));
-  command
-      ->add_option("--pid", given->pid,
-                   "In place of steps: why this running process uses its interface, transport and algorithms")
-      ->excludes(world);
-  command->add_option("--rank", given->rank, "Only the steps of this rank");
-  command
-      ->add_option("--root", given->root,
-                   "Root of a broadcast, scatter, reduce or gather; of a send_recv how far all send")
-      ->capture_default_str();
-  command
-      ->add_option("--nodes", given->nodes,
-                   "The node of every rank, for hierarchical and --selection: 0,0,1,1")
-      ->delimiter(',');
-  command->add_flag("--json", given->json, "JSON, with buffers and flags");
+  add_options(*command, *given);
   command->callback([given, &action] {
     if (given->pid > 0) {
       action = [given] { return explain_job(given->pid); };

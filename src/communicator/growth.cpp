@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
+#include "base/environment.hpp"
 #include "base/root_address.hpp"
 
 namespace rondo {
@@ -22,8 +22,10 @@ Result<Growth> growth_of(uint32_t world, uint32_t newcomers, std::string_view ro
   const auto wrong = [](const std::string& why) {
     return Error{ErrorCode::invalid_argument, "grow: " + why};
   };
-  if (newcomers == 0 || newcomers > std::numeric_limits<uint32_t>::max() - world)
-    return wrong(fmt::format("{} newcomers cannot join {} ranks", newcomers, world));
+  if (newcomers == 0 || uint64_t(world) + newcomers > largest_world)
+    return wrong(fmt::format(
+        "{} newcomers cannot join {} ranks: there must be one at least, and {} ranks in all at most",
+        newcomers, world, largest_world));
   if (root.empty()) return wrong("this communicator has no root of its own, so one must be given");
   Growth growth{newcomers, {}};
   if (root.size() >= growth.root.size())

@@ -171,6 +171,22 @@ TEST_CASE("doctor: variables that are wrong, and shared memory that a limit of f
   CHECK(has(finding(limited, "peer copies").at("what"), "memfd_create"));
 }
 
+TEST_CASE("doctor: TLS with a secret is right, and so it is inside a job") {
+  const Ended alone = run(doctor({"--json"}), {"RONDO_SECRET=x", "RONDO_TLS=1"});
+  CHECK_MESSAGE(alone.code == 0, alone.out);
+  CHECK(finding(alone, "environment").at("severity") == "note");  // of the variable by which Command finds it
+  CHECK_FALSE(has(finding(alone, "environment").at("what"), "TLS"));
+  const Ended inside =
+      run({RONDO_EXE, "run", "-n", "2", "--", RONDO_EXE, "doctor", "-n", "2"}, {"RONDO_TLS=1"});
+  CHECK_MESSAGE(inside.code == 0, inside.out);
+  const Ended outside = run(doctor({"--json", "-n", "2"}), {"RONDO_TLS=1"});
+  CHECK(outside.code == 0);  // rondo run, above, makes a secret
+  CHECK(finding(outside, "environment").at("severity") == "warning");
+  const Ended rank =
+      run(doctor({"--json"}), {"RONDO_TLS=1", "RONDO_RANK=0", "RONDO_WORLD=2", "RONDO_ROOT=unix:@a"});
+  CHECK(rank.code == 1);
+}
+
 TEST_CASE("doctor: ports that somebody holds") {
   const auto held = rondo::bootstrap::listen_on_loopback();
   REQUIRE(held);

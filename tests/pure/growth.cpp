@@ -9,9 +9,11 @@ using namespace rondo;
 
 TEST_CASE("growth: what cannot be grown to is refused") {
   CHECK(growth_of(3, 1, "unix:@name").ok());
+  CHECK(growth_of(3, 65533, "unix:@name").ok());  // as many as RONDO_WORLD may say
   for (const auto& wrong :
-       {growth_of(3, 0, "unix:@name"), growth_of(3, 0xffffffff, "unix:@name"), growth_of(3, 1, ""),
-        growth_of(3, 1, "nowhere"), growth_of(3, 1, "unix:@" + std::string(300, 'x'))}) {
+       {growth_of(3, 0, "unix:@name"), growth_of(3, 65534, "unix:@name"), growth_of(65536, 1, "unix:@name"),
+        growth_of(3, 0xffffffff, "unix:@name"), growth_of(3, 1, ""), growth_of(3, 1, "nowhere"),
+        growth_of(3, 1, "unix:@" + std::string(300, 'x'))}) {
     REQUIRE_FALSE(wrong.ok());
     CHECK(wrong.error().code == ErrorCode::invalid_argument);
     CHECK(wrong.error().message.starts_with("grow: "));

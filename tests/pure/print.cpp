@@ -168,6 +168,28 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
   CHECK(contains(complaint("--algorithm ring"), "--world is required"));
 }
 
+TEST_CASE("explain: what it would not look at is refused, not ignored") {
+  const std::string selection = "--selection --world 4 ", pid = "--pid 1 ";
+  CHECK(complaint(selection + "--transport shm --cores 2 --nodes 0,0,1,1 --tuning x") == "");
+  CHECK(complaint(pid) == "");
+  for (const std::string option :
+       {"--json", "--rank 1", "--root 1", "--operation all_reduce", "--algorithm ring"}) {
+    const std::string name = option.substr(0, option.find(' '));
+    for (const std::string& mode : {selection, pid}) {
+      for (const std::string& line : {mode + option, option + " " + mode}) {
+        const std::string text = complaint(line);
+        CAPTURE(line);
+        CHECK(contains(text, name));
+        CHECK(contains(text, "excludes"));
+      }
+    }
+  }
+  for (const char* option : {"--world 4", "--nodes 0,0", "--selection"})
+    CHECK(contains(complaint(pid + option), "excludes"));
+  for (const char* option : {"--transport shm", "--cores 2", "--tuning x"})
+    CHECK(contains(complaint(std::string("--algorithm ring --world 4 ") + option), "--selection"));
+}
+
 TEST_CASE("docs/algorithms.md prints what the command prints, for all that the catalogue has") {
   std::ifstream page(std::string(RONDO_SOURCE_ROOT) + "/docs/algorithms.md");
   const std::string prompt = "$ rondo explain ";
@@ -196,5 +218,8 @@ TEST_CASE("explain: exit codes of the command") {
   CHECK(exit_code("explain --help") == 0);
   CHECK(exit_code("explain --algorithm rings --world 4") == 2);
   CHECK(exit_code("explain --algorithm dissemination --world 4") == 2);
+  CHECK(exit_code("explain --selection --world 4") == 0);
+  CHECK(exit_code("explain --selection --world 4 --json") == 2);
+  CHECK(exit_code("explain --pid 1 --json") == 2);
   CHECK(exit_code("") == 2);
 }

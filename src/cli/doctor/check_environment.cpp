@@ -1,4 +1,4 @@
-// RONDO_ variables: each by itself, then all together.
+// RONDO_ variables: each one, then what is right by itself and wrong together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,30 +6,10 @@
 
 #include "base/launcher.hpp"
 #include "cli/doctor/checks.hpp"
+#include "cli/doctor/judge_variables.hpp"
 
 namespace rondo::cli::doctor {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
-
-// `name` as it is set, beside values that are right whatever it is.
-Lookup alone(const std::string& name, const std::string& value) {
-  return [name, value](const char* asked) -> std::optional<std::string> {
-    if (asked == name) return value;
-    const std::string_view other(asked);
-    if (other == "RONDO_RANK") return "0";
-    if (other == "RONDO_WORLD") return "65536";
-    if (other == "RONDO_ROOT") return "unix:@any";
-    return std::nullopt;
-  };
-}
-
-std::optional<std::string> complaint(const std::string& name, const std::string& value) {
-  const Lookup lookup = alone(name, value);
-  if (const auto options = resolve({}, lookup); !options) return options.error().message;
-  if (const auto level = log_level(lookup); !level) return level.error().message;
-  return std::nullopt;
-}
 
 // How many letters differ (Levenshtein), by rows of the table.
 size_t distance(std::string_view one, std::string_view other) {
@@ -87,17 +67,14 @@ Findings check_environment(const Machine& machine, const Plan& plan) {
   for (const auto& [name, value] : machine.variables) {
     if (!name.starts_with("RONDO_") || value.empty()) continue;
     set++;
-    if (std::ranges::find(variable_names, name) == variable_names.end())
-      found.push_back(unknown(name));
-    else if (const auto text = complaint(name, value))
-      found.push_back(problem(*text, "every rank that sees it ends at once", "correct it or unset " + name));
+    if (std::ranges::find(variable_names, name) == variable_names.end()) found.push_back(unknown(name));
   }
+  const Judgement judgement = judge_variables(machine, plan);
+  found.insert(found.end(), judgement.found.begin(), judgement.found.end());
   if (!machine.tuning_error.empty())
     found.push_back(problem("RONDO_TUNING: " + machine.tuning_error, "rank 0, which reads it, ends at once",
                             "write it anew with rondo tune, or unset RONDO_TUNING"));
-  const bool each_right =
-      std::ranges::none_of(found, [](const Finding& f) { return f.severity == Severity::problem; });
-  if (each_right) check_together(lookup_in(machine.variables), plan, found);
+  check_together(lookup_in(judgement.right), plan, found);
   if (found.empty())
     found.push_back(ok(set == 0
                            ? "no RONDO_ variable is set"

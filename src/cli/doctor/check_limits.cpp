@@ -28,7 +28,7 @@ std::string size_text(uint64_t bytes) {
 
 uint64_t world_of(const Machine& machine, uint64_t ranks) {
   const auto setting = first_of(lookup_in(machine.variables), {"RONDO_WORLD", "WORLD_SIZE"});
-  const auto world = setting ? whole_number(*setting, 1, 65536) : Result<uint32_t>(1);
+  const auto world = setting ? whole_number(*setting, 1, largest_world) : Result<uint32_t>(1);
   return std::max<uint64_t>(ranks, world ? *world : 1);
 }
 

@@ -62,7 +62,7 @@ CLI::App* add_doctor(CLI::App& app, std::function<int()>& action) {
       "doctor", "Say what is wrong with this machine for a job, why it matters, and the fix");
   const auto ranks =
       command->add_option("-n,--ranks", given->plan.ranks, "ranks that are planned on this machine")
-          ->check(CLI::Range(1, 65536));
+          ->check(CLI::Range(1u, largest_world));
   const auto root =
       command->add_option("--root", given->plan.root, "where rank 0 will be, HOST:PORT; else RONDO_ROOT")
           ->check(CLI::Validator(is_root, "HOST:PORT"));
