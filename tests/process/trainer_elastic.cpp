@@ -221,6 +221,7 @@ void wake_late(int ranks, const std::set<int>& sleepers) {
   for (const int rank : sleepers) ::kill(pids[size_t(rank)], SIGCONT);
   const auto ended = command.wait(60);
   INFO(ended.out << ended.err);
+  CHECK(ended.code == 1);
   for (const int rank : sleepers) {
     const std::string name = std::to_string(rank);
     CHECK(ended.err.find("[" + name + "] trainer: the training went on without this rank up to step " +
