@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -41,6 +42,24 @@ Result<std::optional<rondo::Rank>> leader_of(std::span<const Standing> ranks) {
     return rondo::Error{rondo::ErrorCode::mismatch,
                         fmt::format("some ranks have done {} steps, others {}", least, ranks[*leader].steps)};
   return leader;
+}
+
+uint32_t take_wish(const std::string& path) {
+  std::ifstream file(path);
+  std::string wish;
+  std::getline(file >> std::ws, wish);
+  wish.resize(wish.find_last_not_of(" \t\r") + 1);  // 0 if there is nothing else
+  if (wish.empty()) return 0;
+  std::remove(path.c_str());
+  uint32_t number = 0;
+  const char* const end = wish.data() + wish.size();
+  if (const auto read = std::from_chars(wish.data(), end, number); read.ec == std::errc() && read.ptr == end)
+    return number;
+  std::ranges::replace_if(
+      wish, [](unsigned char c) { return c < 32 || c > 126; }, '?');
+  fmt::print(stderr, "WARNING: {} says '{}', which is no number of newcomers; it has been removed\n", path,
+             wish.substr(0, 40));
+  return 0;
 }
 
 }  // namespace
@@ -82,10 +101,31 @@ Result<void> catch_up(Communicator& communicator, State& state, Report& report) 
   return report.replace_notes(std::move(notes));
 }
 
+Result<bool> finished_with_us(const Logged& log, const std::string& path, uint64_t steps, uint64_t all_steps,
+                              const std::vector<Note>& notes, std::span<const uint32_t> worlds) {
+  std::vector<uint32_t> known(worlds.begin(), worlds.end());
+  for (const Note& note : notes) {
+    if (const auto* change = std::get_if<ChangeLine>(&note)) known.push_back(change->ranks);
+    const auto* own = std::get_if<StepLine>(&note);
+    if (const auto line = own ? log.losses.find(own->step) : log.losses.end();
+        line != log.losses.end() && line->second != own->loss)
+      return rondo::Error{rondo::ErrorCode::refused,
+                          fmt::format("another training has written {} since; this rank, which has done {} "
+                                      "steps, ends, and leaves all as it is",
+                                      path, steps)};
+  }
+  const auto is_known = [&](uint32_t ranks) { return std::ranges::count(known, ranks) > 0; };
+  if (log.steps() > steps + 1 || (log.finished && steps < all_steps) ||
+      !std::ranges::all_of(log.shrunk_to, is_known))
+    return rondo::Error{rondo::ErrorCode::refused,
+                        fmt::format("the training went on without this rank up to step {} ({}); it has done "
+                                    "{} steps, ends, and leaves all as it is",
+                                    log.steps(), path, steps)};
+  return log.finished;
+}
+
 Result<uint32_t> wanted_newcomers(Communicator& communicator, const std::string& path) {
-  std::array<uint32_t, 1> wanted{};
-  if (communicator.rank() == 0)
-    if (std::ifstream file(path); file >> wanted[0]) std::remove(path.c_str());
+  std::array<uint32_t, 1> wanted{communicator.rank() == 0 ? take_wish(path) : 0};
   if (auto done = communicator.broadcast(std::span(wanted)); !done) return done.error();
   return wanted[0];
 }

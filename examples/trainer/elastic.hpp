@@ -23,9 +23,14 @@
 // Newcomers are taken in between two steps, when all stand at the same one, and are given a state in the same way, as those
 // that have none yet. A rank that has not been given any, or has never compared its own with the others', does not survive
 // a loss: alone, it would begin another training.
+//
+// A rank that was stopped may wake when the others, having gone on without it, have ended. It finds nobody then and becomes
+// rank 0 of a training of its own. Only the log tells it of theirs: the ranks that one life lost to another do not write.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "report.hpp"
 #include "rondo/communicator.hpp"
@@ -39,7 +44,16 @@ bool survivable(const rondo::Error& error);
 /// Collective. Brings all ranks to where the furthest is of those that have begun, with what that one's report has noted.
 rondo::Result<void> catch_up(rondo::Communicator& communicator, State& state, Report& report);
 
+/// Of a rank that would go on with the log: an error if the training has gone on without it, or if another training has
+/// written there; else whether the results are there. Its own steps and notes, and the numbers of ranks of the shrunk
+/// communicators that it was in, tell which lines it has a part in. The log may have a step more, which only the former
+/// rank 0 has ended, and may tell of a shrink that failed here.
+rondo::Result<bool> finished_with_us(const Logged& log, const std::string& path, uint64_t steps,
+                                     uint64_t all_steps, const std::vector<Note>& notes,
+                                     std::span<const uint32_t> worlds);
+
 /// Collective. How many newcomers to take in, or 0: the number in the file at `path` of rank 0, which is then removed.
+/// So is what is no number, with a warning; an empty file is one that is being written.
 rondo::Result<uint32_t> wanted_newcomers(rondo::Communicator& communicator, const std::string& path);
 /// Collective. Whether they are in the communicator now; otherwise it is what it was, and rank 0 says why.
 bool take_in(rondo::Communicator& communicator, uint32_t newcomers);

@@ -1,5 +1,6 @@
 #include "log.hpp"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace trainer {
@@ -25,6 +26,23 @@ nlohmann::ordered_json json_of(const FinalLine& line) {
           {"seconds", line.seconds},
           {"data_sha256", line.data_sha256},
           {"transport", line.transport}};
+}
+
+Logged read_log(const std::string& path, std::filesystem::file_time_type since) {
+  Logged logged;
+  std::error_code missing;
+  if (const auto written = std::filesystem::last_write_time(path, missing); missing || written < since)
+    return logged;
+  std::ifstream file(path);
+  for (std::string text; std::getline(file, text);) {
+    const auto line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    const auto has = [&line](const char* name) { return line.contains(name) && line[name].is_number(); };
+    if (has("step") && has("loss")) logged.losses[line["step"]] = line["loss"];
+    if (line.contains("shrunk") && has("ranks")) logged.shrunk_to.push_back(line["ranks"]);
+    if (line.contains("final")) logged.finished = true;
+  }
+  return logged;
 }
 
 }  // namespace trainer

@@ -3,8 +3,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace trainer {
 
@@ -38,5 +41,15 @@ struct FinalLine {
 nlohmann::ordered_json json_of(const StepLine& line);
 nlohmann::ordered_json json_of(const ChangeLine& line);
 nlohmann::ordered_json json_of(const FinalLine& line);
+
+/// What a log tells a rank that would go on with it.
+struct Logged {
+  std::map<uint64_t, double> losses;  // by step
+  std::vector<uint32_t> shrunk_to;    // ranks
+  bool finished = false;
+  uint64_t steps() const { return losses.empty() ? 0 : losses.rbegin()->first; }
+};
+/// Nothing if there is no such file, or nobody has written to it since then. A line that is not whole is passed over.
+Logged read_log(const std::string& path, std::filesystem::file_time_type since);
 
 }  // namespace trainer

@@ -58,18 +58,18 @@ rondo::Result<void> Report::changed(const ChangeLine& line) {
   return log_->write(json_of(line));
 }
 
-rondo::Result<void> Report::final(const FinalLine& line) {
+rondo::Result<void> Report::final(const FinalLine& line, const std::string& sample) {
   held_out_loss_ = line.held_out_loss;
   fmt::print("held-out loss {:.3f} nats per byte after {} steps in {:.1f} s\n", line.held_out_loss,
              line.steps, line.seconds);
-  return log_->write(json_of(line));
-}
-
-rondo::Result<void> Report::sample(const std::string& text) {
-  fmt::print("The model writes:\n{}\n", text.substr(0, text.find('\n', std::min<size_t>(200, text.size()))));
+  if (auto drawn = plot(); !drawn) return drawn;
+  if (auto written = write_file(path("sample.txt"), sample); !written) return written;
+  if (auto written = log_->write(json_of(line)); !written) return written;
+  fmt::print("The model writes:\n{}\n",
+             sample.substr(0, sample.find('\n', std::min<size_t>(200, sample.size()))));
   fmt::print("Written: {}, {}, {}\n", path("log.jsonl"), path("loss.svg"), path("sample.txt"));
   std::fflush(stdout);
-  return write_file(path("sample.txt"), text);
+  return {};
 }
 
 rondo::Result<void> Report::plot() const {

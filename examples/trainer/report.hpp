@@ -28,6 +28,7 @@ class Report {
   /// is replaced as a whole: that rank may have been ahead, or have stopped in the middle of a line.
   rondo::Result<void> take_over();
   bool writes() const { return log_.has_value(); }
+  std::string log_path() const { return path("log.jsonl"); }
   const std::vector<Note>& notes() const { return notes_; }
   /// Those of another rank, which has seen more; a log is written anew.
   rondo::Result<void> replace_notes(std::vector<Note> notes);
@@ -35,8 +36,8 @@ class Report {
   /// Logs the step; prints a line at most once a second, and for the first and last step.
   rondo::Result<void> step(const StepLine& line);
   rondo::Result<void> changed(const ChangeLine& line);
-  rondo::Result<void> final(const FinalLine& line);
-  rondo::Result<void> sample(const std::string& text);
+  /// The results. The log's last line comes last: where it stands, the others are whole.
+  rondo::Result<void> final(const FinalLine& line, const std::string& sample);
   /// Draws the losses so far.
   rondo::Result<void> plot() const;
 

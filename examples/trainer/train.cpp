@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -59,6 +60,8 @@ class Training {
                       state_.parameters.span().begin());
   }
 
+  /// An error if the others have gone on without this rank, which would overwrite what they leave.
+  Result<void> look_at_log();
   /// From where the ranks of the communicator stand to the end. `lost`: there were more of them before.
   Result<Outcome> run(const std::atomic<int>& interrupt, bool lost);
   /// Its state has been compared with the others' once: it can go on without some of them.
@@ -84,16 +87,30 @@ class Training {
   CommunicatorSum<float> sum_;
   StepGradient<float> gradient_;
   const Clock::time_point start_ = Clock::now();
-  Clock::time_point trained_;  // the last step was done
+  const std::filesystem::file_time_type born_ = std::filesystem::file_time_type::clock::now();
+  std::vector<uint32_t> shrunk_to_;  // the ranks of communicators after losses
+  bool results_there_ = false;       // left by a rank that was lost after that
+  Clock::time_point trained_;        // the last step was done
 };
 
-// Whoever is rank 0 now writes.
+Result<void> Training::look_at_log() {
+  const std::string path = report_.log_path();
+  const auto finished = finished_with_us(read_log(path, born_), path, state_.steps, options_.steps,
+                                         report_.notes(), shrunk_to_);
+  if (!finished) return finished.error();
+  results_there_ = *finished;
+  return {};
+}
+
+// Whoever is rank 0 now writes, unless all is written.
 Result<void> Training::begin(bool lost) {
   share_ = {communicator_.rank(), communicator_.world(), options_.micro_batches, options_.seed,
             options_.sequences};
+  if (lost) shrunk_to_.push_back(communicator_.world());
   if (auto caught_up = catch_up(communicator_, state_, report_); !caught_up) return caught_up;
   const Fact start{state_.steps == 0 ? "set of initial parameters" : "state", state_.digest()};
   if (auto agreed = agree(communicator_, true, {&start, 1}); !agreed) return agreed;
+  if (results_there_) return {};
   if (communicator_.rank() == 0 && !report_.writes())
     if (auto begun = report_.take_over(); !begun) return begun;
   const bool before_all = !std::exchange(state_.begun, true) && state_.steps == 0;
@@ -176,7 +193,7 @@ Result<void> Training::finish() {
   CommunicatorSum<double> sum(communicator_);
   const auto loss = held_out_loss<float>(model_, state_.parameters.span(), corpus_, share_, sum);
   if (!loss) return loss.error();
-  if (report_.writes())
+  if (report_.writes() && !results_there_)
     if (auto left = leave_results(*loss); !left) return left;
   // If the rank that writes is lost before it is done, another one must still be there.
   return options_.elastic ? communicator_.barrier() : Result<void>();
@@ -190,11 +207,13 @@ Result<void> Training::leave_results(double held_out_loss) {
                        Seconds(trained_ - start_).count(),
                        corpus_.text().sha256,
                        std::string(communicator_.transport())};
-  if (auto written = report_.final(line); !written) return written;
-  if (auto drawn = report_.plot(); !drawn) return drawn;
   constexpr double temperature = 0.7;
-  return report_.sample(
-      sample<float>(model_, state_.parameters.span(), "\n", 600, temperature, options_.seed) + "\n");
+  const std::string text =
+      sample<float>(model_, state_.parameters.span(), "\n", 600, temperature, options_.seed) + "\n";
+  // This rank may have been stopped since the others did their part.
+  if (options_.elastic)
+    if (auto looked = look_at_log(); !looked) return looked;
+  return report_.final(line, text);
 }
 
 }  // namespace
@@ -207,8 +226,10 @@ Result<Outcome> train(Communicator& communicator, const TrainOptions& options, G
   std::optional<Training> training;
   // With the ranks that there are, to the end, or until one of them is lost.
   const auto live = [&](bool lost) -> Result<Outcome> {
-    if (auto agreed = agree(communicator, ready.ok(), facts); !agreed)
-      return ready ? agreed.error() : ready.error();
+    const auto looked = lost ? training->look_at_log() : Result<void>();
+    const bool in_time = looked.ok() || communicator.rank() != 0;
+    if (auto agreed = agree(communicator, ready.ok() && in_time, facts); !agreed)
+      return !ready ? ready.error() : looked || survivable(agreed.error()) ? agreed.error() : looked.error();
     if (!training) training.emplace(communicator, options, gemm, ready->corpus, ready->report, facts);
     return training->run(interrupt, lost);
   };

@@ -92,7 +92,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("elastic: the wish for newcomers reaches all ranks, once; what is no number yet stays") {
+TEST_CASE("elastic: the wish for newcomers reaches all ranks, once; one that is being written stays") {
   const Folder folder;
   const std::string path = folder.path + "/newcomers";
   for (const std::string content : {"", "2\n"}) {
@@ -106,6 +106,72 @@ TEST_CASE("elastic: the wish for newcomers reaches all ranks, once; what is no n
     });
     CHECK(std::filesystem::exists(path) == content.empty());
   }
+}
+
+TEST_CASE("elastic: a wish for newcomers that is no number is removed") {
+  const Folder folder;
+  const std::string path = folder.path + "/newcomers";
+  for (const std::string wish : {"-1\n", "abc\n", "4294967296", "1 2\n", "\n 2x \n", "\x01\n"}) {
+    CAPTURE(wish);
+    std::ofstream(path) << wish;
+    on_ranks(2, [&](rondo::Communicator& comm) {
+      const auto wanted = wanted_newcomers(comm, path);
+      CHECK(wanted.ok());
+      CHECK(*wanted == 0);
+    });
+    CHECK_FALSE(std::filesystem::exists(path));
+  }
+}
+
+TEST_CASE(
+    "elastic: a log that has gone on without this rank, or is another training's, is not gone on with") {
+  const std::vector<Note> notes{StepLine{1, 5.5, 1, 0}, ChangeLine{Change::shrunk, 2, 5},
+                                StepLine{2, 5.25, 1, 0}};
+  const std::vector<uint32_t> worlds{4};
+  const auto look = [&](const Logged& log) { return finished_with_us(log, "LOG", 2, 3, notes, worlds); };
+  const Logged mine{{{1, 5.5}, {2, 5.25}}, {5}, false};
+  for (const auto& log : {Logged{}, mine, Logged{{{1, 5.5}}, {}, false},
+                          // Done by the former rank 0 alone; a shrink that failed here.
+                          Logged{{{1, 5.5}, {2, 5.25}, {3, 5.0}}, {5, 4}, false}}) {
+    const auto looked = look(log);
+    REQUIRE(looked.ok());
+    CHECK_FALSE(*looked);
+  }
+  for (const auto& log :
+       {Logged{{{4, 5.0}}, {5}, false}, Logged{{{2, 5.25}}, {5, 3}, false}, Logged{{{3, 5.0}}, {5}, true}}) {
+    const auto looked = look(log);
+    REQUIRE_FALSE(looked.ok());
+    CHECK(looked.error().message.starts_with("the training went on without this rank up to step " +
+                                             std::to_string(log.steps()) + " (LOG)"));
+    CHECK_FALSE(survivable(looked.error()));
+  }
+  const auto other = look({{{1, 5.5}, {2, 5.0}}, {5}, false});
+  REQUIRE_FALSE(other.ok());
+  CHECK(other.error().message.starts_with("another training has written LOG"));
+  const auto finished = finished_with_us({{{3, 5.0}}, {5}, true}, "LOG", 3, 3, notes, worlds);
+  REQUIRE(finished.ok());
+  CHECK(*finished);
+}
+
+TEST_CASE("elastic: a log is read back to the bit, and not if it is older") {
+  const Folder folder;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  auto report = Report::create(folder.path, 9);
+  REQUIRE(report.ok());
+  REQUIRE(report->step({1, 1.0 / 3, 1, 0}).ok());
+  REQUIRE(report->changed({Change::shrunk, 2, 3}).ok());
+  REQUIRE(report->changed({Change::grown, 2, 4}).ok());
+  const std::string path = report->log_path();
+  std::ofstream(path, std::ios::app) << "{\"step\":2,\"lo";  // a writer that died
+  std::filesystem::last_write_time(path, now);
+  const auto log = read_log(path, now);
+  CHECK(log.losses == std::map<uint64_t, double>{{1, 1.0 / 3}});
+  CHECK(log.shrunk_to == std::vector<uint32_t>{3});
+  CHECK_FALSE(log.finished);
+  CHECK(read_log(path, now + std::chrono::seconds(1)).steps() == 0);
+  CHECK(read_log(path + ".none", now).steps() == 0);
+  REQUIRE(report->final({2.5, 9, 3, 1, 1, "", ""}, "text").ok());
+  CHECK(read_log(path, now).finished);
 }
 
 TEST_CASE("elastic: ranks further apart are an error on all of them") {

@@ -178,6 +178,63 @@ void lose(const std::vector<int>& victims, uint64_t seed, const std::string& opt
   CHECK(std::filesystem::file_size(folder.path + "/loss.svg") > 500);
 }
 
+std::vector<std::string> results(const Folder& folder) {
+  std::vector<std::string> list;
+  for (const char* name : {"log.jsonl", "sample.txt", "loss.svg"}) {
+    std::ifstream file(folder.path + "/" + name, std::ios::binary);
+    list.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    CHECK(list.back().size() > 500);
+  }
+  return list;
+}
+
+// 'T': stopped; 0: gone.
+char process_state(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos ? '\0' : text[name_end + 2];
+}
+
+bool wait_for_state(pid_t pid, char state) {
+  for (int i = 0; i < 6000 && process_state(pid) != state; i++) ::usleep(5'000);
+  return process_state(pid) == state;
+}
+
+// They are stopped in the middle of the training, and continued when the others have ended it.
+void wake_late(int ranks, const std::set<int>& sleepers) {
+  const Folder folder;
+  const std::string options = "--elastic --record " + folder.path + "/samples.jsonl";
+  Command command(processes(size_t(ranks), folder, trainer(folder, options)), {"RONDO_HEARTBEAT=1"});
+  wait_for_lines(folder, 5);
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < ranks; rank++) pids.push_back(pid_of(folder, rank));
+  REQUIRE(std::ranges::count(pids, 0) == 0);
+  for (const int rank : sleepers) {
+    ::kill(pids[size_t(rank)], SIGSTOP);
+    REQUIRE(wait_for_state(pids[size_t(rank)], 'T'));
+  }
+  for (int rank = 0; rank < ranks; rank++)
+    if (!sleepers.count(rank)) REQUIRE(wait_for_state(pids[size_t(rank)], '\0'));
+  const auto before = results(folder);
+  const size_t worked = lines_of(folder.path + "/samples.jsonl").size();
+  for (const int rank : sleepers) ::kill(pids[size_t(rank)], SIGCONT);
+  const auto ended = command.wait(60);
+  INFO(ended.out << ended.err);
+  CHECK(ended.code == 1);
+  for (const int rank : sleepers) {
+    const std::string name = std::to_string(rank);
+    CHECK(ended.err.find("[" + name + "] trainer: the training went on without this rank up to step " +
+                         std::to_string(steps) + " (") != std::string::npos);
+    CHECK(ended.err.find("rank " + name + " failed: exit 1") != std::string::npos);
+  }
+  CHECK(results(folder) == before);
+  // The step in which they were stopped is the last that they begin.
+  const auto samples = lines_of(folder.path + "/samples.jsonl");
+  for (size_t i = worked; i < samples.size(); i++) CHECK(samples[i]["ranks"] == ranks);
+  check_log(folder, size_t(ranks), size_t(ranks) - sleepers.size(), false);
+}
+
 }  // namespace
 
 TEST_CASE("trainer --elastic: ranks killed at a random moment are not missed") {
@@ -231,6 +288,40 @@ TEST_CASE("trainer --elastic: a newcomer with another command line is told so, a
   CHECK(ended.err.find("rank 3 failed: exit 1; the others go on") != std::string::npos);
   check_log(folder, 3, 3, true);
   check_samples(folder);
+}
+
+TEST_CASE(
+    "trainer --elastic: a rank that wakes when the others have ended leaves their results as they are") {
+  SUBCASE("the last") { wake_late(4, {3}); }
+  SUBCASE("rank 0, which wrote the log") { wake_late(4, {0}); }
+  SUBCASE("half of the ranks, which form a group as large as that of the others") { wake_late(4, {2, 3}); }
+  SUBCASE("rank 0 and another") { wake_late(5, {0, 1}); }
+}
+
+TEST_CASE("trainer --elastic: a new training replaces the results of an older one") {
+  const Folder folder;
+  for (int time = 0; time < 2; time++) {
+    Command command(training(folder, time == 0 ? "--elastic --seed 2" : "--elastic"));
+    if (time == 1) REQUIRE(command.wait_for_output("step  1 ", 30));
+    if (time == 1) kill_rank(folder, 0);
+    check_good_end(command);
+  }
+  check_log(folder, 4, 3, false);
+}
+
+TEST_CASE("trainer --elastic: a wish for newcomers that is no number is refused with a warning, once") {
+  for (const std::string wish : {"-1", "abc"}) {
+    const Folder folder;
+    std::ofstream(folder.path + "/newcomers") << wish << '\n';
+    const auto ended = run(processes(2, folder, trainer(folder, "--elastic")), {}, 60);
+    INFO(ended.out << ended.err);
+    CHECK(ended.code == 0);
+    const std::string warning =
+        "WARNING: " + folder.path + "/newcomers says '" + wish + "', which is no number of newcomers";
+    CHECK(ended.err.find(warning) != std::string::npos);
+    CHECK(ended.err.find(warning) == ended.err.rfind(warning));
+    CHECK_FALSE(std::filesystem::exists(folder.path + "/newcomers"));
+  }
 }
 
 TEST_CASE("trainer --elastic: the same bits as without, when no rank is lost") {

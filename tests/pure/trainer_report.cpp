@@ -98,9 +98,7 @@ TEST_CASE("report: leaves log, plot and sample") {
   REQUIRE(report.ok());
   REQUIRE(report->step({1, 5.5, 1000, 0.5}).ok());
   REQUIRE(report->step({2, 5.25, 1000, 0.5}).ok());
-  REQUIRE(report->final({5.0, 2, 1, 10, 0.1, "ab", "local"}).ok());
-  REQUIRE(report->plot().ok());
-  REQUIRE(report->sample("In the beginning").ok());
+  REQUIRE(report->final({5.0, 2, 1, 10, 0.1, "ab", "local"}, "In the beginning").ok());
   CHECK(count(content(folder.path + "/deep/er/log.jsonl"), "\n") == 3);
   CHECK(content(folder.path + "/deep/er/sample.txt") == "In the beginning");
   CHECK(content(folder.path + "/deep/er/loss.svg").find("held out") != std::string::npos);
