@@ -107,10 +107,10 @@ TEST_CASE("process: memory that runs out while joining is an error, and never an
     const auto ended =
         run({RONDO_EXE, "run", "-n", "2", "--", "/bin/sh", "-c",
              fmt::format("ulimit -v {}; exec {} bench all_reduce -e 8 --iterations 2", kilobytes, RONDO_EXE)},
-            {"RONDO_INIT_TIMEOUT=2"});
+            {"RONDO_INIT_TIMEOUT=2", "RONDO_TIMEOUT=2"});
     CAPTURE(ended.err);
     CHECK(ended.code < 128);
-    CHECK(ended.seconds < 5);
+    CHECK(ended.seconds < 8);  // either deadline, where a step of the service thread is lost
     errors += has(ended.err, "could not join: memory has run out");
   }
   CHECK(errors > 0);
