@@ -4,7 +4,10 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "bootstrap/dial.hpp"
 #include "bootstrap/exchange.hpp"
@@ -246,12 +249,21 @@ TEST_CASE("memory: a stranger at a memory door gets nothing and disturbs nobody"
   using namespace rondo::bootstrap;
   // Rank 0 comes last, so rank 1's door can be found while it waits.
   const std::string root = unix_root();
-  const auto doors = [] {
+  const auto doors = [] {  // of this process
+    std::set<std::string> own;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      own.insert(std::filesystem::read_symlink(entry, gone).string());
     std::vector<std::string> names;
     std::ifstream list("/proc/net/unix");
-    for (std::string line; std::getline(list, line);)
-      if (const size_t at = line.find("@rondo-memory-"); at != line.npos)
-        names.push_back(line.substr(at + 1));
+    for (std::string line; std::getline(list, line);) {
+      std::istringstream words(line);
+      std::string inode, path;
+      for (int i = 0; i < 7; ++i) words >> inode;
+      words >> path;
+      if (path.starts_with("@rondo-memory-") && own.contains("socket:[" + inode + "]"))
+        names.push_back(path.substr(1));
+    }
     return names;
   };
   const auto before = doors();

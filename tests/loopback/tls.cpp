@@ -1,5 +1,6 @@
 // TLS on a whole job: what travels, who gets in, and how it ends.
 #include <algorithm>
+#include <barrier>
 #include <cstring>
 #include <numeric>
 
@@ -87,11 +88,12 @@ TEST_CASE("tls: a byte altered under way is an error at once, not a wrong sum") 
   options[1].ports = std::to_string(port);
   options[1].advertise = links.address();
   std::atomic<int> failed{0};
+  std::barrier all_well(2, [&]() noexcept { links.alter(); });
   on_ranks(options, [&](Communicator& comm) {
     std::vector<float> data(100'000, 1.f);
     CHECK(comm.all_reduce(std::span(data)).ok());
     CHECK(comm.barrier().ok());
-    if (comm.rank() == 0) links.alter();
+    all_well.arrive_and_wait();
     const auto began = Clock::now();
     const auto result = comm.all_reduce(std::span(data));
     if (!result.ok()) ++failed;
