@@ -158,13 +158,17 @@ void Membership::watch_processes() {
   std::set<Rank> watched;
   if (const auto before = watched_by(rank_, job_.persons)) watched.insert(*before);
   if (is_other_process_here(rank_, 0, job_.persons)) watched.insert(0);
-  for (const Rank peer : watched) {
-    const auto ended = [weak = weak_from_this(), peer] {
-      const auto self = std::static_pointer_cast<Membership>(weak.lock());
-      if (self && !self->closed_) self->star_->ended(peer);
-    };
-    if (auto watch = Watch::start(context_, job_.persons[peer], ended)) watches_.push_back(std::move(watch));
-  }
+  for (const Rank peer : watched) watch(peer, [this, peer] { star_->ended(peer); });
+}
+
+bool Membership::watch(Rank peer, std::function<void()> ended) {
+  auto made = Watch::start(context_, job_.persons[peer], [weak = weak_from_this(), ended = std::move(ended)] {
+    const auto self = std::static_pointer_cast<Membership>(weak.lock());
+    if (self && !self->closed_) ended();
+  });
+  if (!made) return false;
+  watches_.push_back(std::move(made));
+  return true;
 }
 
 // Rank 0 has left in order, and nobody tells any more who is lost: each rank looks after all of its machine, whose shared
@@ -172,14 +176,8 @@ void Membership::watch_processes() {
 void Membership::watch_all() {
   for (Rank peer = 1; peer < world_; ++peer) {
     if (left_.contains(peer) || !is_other_process_here(rank_, peer, job_.persons)) continue;
-    const auto ended = [weak = weak_from_this(), peer] {
-      const auto self = std::static_pointer_cast<Membership>(weak.lock());
-      if (self && !self->closed_) self->ended_unheard(peer);
-    };
-    if (auto watch = Watch::start(context_, job_.persons[peer], ended))
-      watches_.push_back(std::move(watch));
-    else if (!lives(job_.persons[peer].process))
-      ended();
+    if (!watch(peer, [this, peer] { ended_unheard(peer); }) && !lives(job_.persons[peer].process))
+      ended_unheard(peer);
   }
 }
 

@@ -66,6 +66,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void left(Rank peer);
   void watch_processes();
   void watch_all();
+  /// False: it cannot be watched. `ended` runs in a handler, and not when this rank has left.
+  bool watch(Rank peer, std::function<void()> ended);
   void ended_unheard(Rank peer);
 
   // Questions (questions.cpp): what ranks that make no progress have called.

@@ -93,6 +93,22 @@ rondo_status join(const char* function, Join how, const rondo_options* given, ro
   });
 }
 
+// A communicator that comes of another.
+template <class Make>
+rondo_status derive(const char* function, rondo_comm* comm, const rondo_call_options* options,
+                    rondo_comm** made, Make make) {
+  if (made != nullptr) *made = nullptr;
+  return guarded([&]() -> Result<void> {
+    if (comm == nullptr || made == nullptr) return invalid(function, "a communicator is NULL");
+    const auto call = c_api::call_options(function, options);
+    if (!call) return call.error();
+    auto derived = make(comm->communicator, *call);
+    if (!derived) return derived.error();
+    *made = new rondo_comm{std::move(*derived)};
+    return {};
+  });
+}
+
 // Before the memory that a caller gets lies one page with the Memory itself, so that its address is enough to free it.
 size_t page() { return size_t(::sysconf(_SC_PAGESIZE)); }
 
@@ -155,45 +171,19 @@ rondo_status rondo_comm_split(rondo_comm* comm, int64_t color, int64_t key, cons
 }
 
 rondo_status rondo_comm_duplicate(rondo_comm* comm, const rondo_call_options* options, rondo_comm** copy) {
-  const char* const function = "rondo_comm_duplicate";
-  if (copy != nullptr) *copy = nullptr;
-  return guarded([&]() -> Result<void> {
-    if (comm == nullptr || copy == nullptr) return invalid(function, "a communicator is NULL");
-    const auto call = c_api::call_options(function, options);
-    if (!call) return call.error();
-    auto made = comm->communicator.duplicate(*call);
-    if (!made) return made.error();
-    *copy = new rondo_comm{std::move(*made)};
-    return {};
-  });
+  return derive("rondo_comm_duplicate", comm, options, copy,
+                [](Communicator& from, const CallOptions& call) { return from.duplicate(call); });
 }
 
 rondo_status rondo_comm_shrink(rondo_comm* comm, const rondo_call_options* options, rondo_comm** rest) {
-  const char* const function = "rondo_comm_shrink";
-  if (rest != nullptr) *rest = nullptr;
-  return guarded([&]() -> Result<void> {
-    if (comm == nullptr || rest == nullptr) return invalid(function, "a communicator is NULL");
-    const auto call = c_api::call_options(function, options);
-    if (!call) return call.error();
-    auto made = comm->communicator.shrink(*call);
-    if (!made) return made.error();
-    *rest = new rondo_comm{std::move(*made)};
-    return {};
-  });
+  return derive("rondo_comm_shrink", comm, options, rest,
+                [](Communicator& from, const CallOptions& call) { return from.shrink(call); });
 }
 
 rondo_status rondo_comm_grow(rondo_comm* comm, uint32_t newcomers, const char* root,
                              const rondo_call_options* options, rondo_comm** grown) {
-  const char* const function = "rondo_comm_grow";
-  if (grown != nullptr) *grown = nullptr;
-  return guarded([&]() -> Result<void> {
-    if (comm == nullptr || grown == nullptr) return invalid(function, "a communicator is NULL");
-    const auto call = c_api::call_options(function, options);
-    if (!call) return call.error();
-    auto made = comm->communicator.grow(newcomers, root == nullptr ? "" : root, *call);
-    if (!made) return made.error();
-    *grown = new rondo_comm{std::move(*made)};
-    return {};
+  return derive("rondo_comm_grow", comm, options, grown, [&](Communicator& from, const CallOptions& call) {
+    return from.grow(newcomers, root == nullptr ? "" : root, call);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "base/cores.hpp"
@@ -68,18 +69,23 @@ class Chooser {
   const Tuning& tuning_;
 };
 
+std::optional<Tuning> tuning_for(const SelectionOf& about, const std::string& table) {
+  if (table.empty()) return std::nullopt;
+  const auto tuning = Tuning::parse(table);
+  if (!tuning || tuning->situation() != Tuning::Situation{about.world, about.transport}) return std::nullopt;
+  return *tuning;
+}
+
 }  // namespace
 
 uint32_t cores_here() noexcept { return uint32_t(usable_cores()); }
 
 bool is_tuned_by(const SelectionOf& about, const std::string& table) {
-  if (table.empty()) return false;
-  const auto tuning = Tuning::parse(table);
-  return tuning && tuning->situation() == Tuning::Situation{about.world, about.transport};
+  return tuning_for(about, table).has_value();
 }
 
 void print_selection(const SelectionOf& about, const std::string& table, const char* indent) {
-  const Tuning tuning = is_tuned_by(about, table) ? *Tuning::parse(table) : Tuning{};
+  const Tuning tuning = tuning_for(about, table).value_or(Tuning{});
   Chooser chooser(about, tuning);
   for (const Operation operation : operations) {
     const bool sized = operation != Operation::barrier;

@@ -1,6 +1,7 @@
 #include "cli/tune.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -178,6 +180,17 @@ class Tuner {
   Rank root_ = 0;
 };
 
+Error cannot_write(const std::string& path) {
+  return {ErrorCode::system, fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+}
+
+// Leaves no file behind; errno says why not.
+bool can_write(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return ::access(path.c_str(), W_OK) == 0 ||
+         (errno == ENOENT && ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0);
+}
+
 int run_rank(const Given& given) {
   Options options;
   options.transport = given.transport;
@@ -185,9 +198,7 @@ int run_rank(const Given& given) {
   if (!comm) return report(command, comm.error());
   const bool speaks = comm->rank() == 0;
   // Before the minutes that it takes.
-  if (speaks && !std::ofstream(given.output, std::ios::app))
-    return report(
-        command, {ErrorCode::system, fmt::format("cannot write {}: {}", given.output, std::strerror(errno))});
+  if (speaks && !can_write(given.output)) return report(command, cannot_write(given.output));
   if (speaks)
     fmt::print("# {} ranks, {}: us of f32 operations by algorithm, the chosen with a star\n", comm->world(),
                comm->transport());
@@ -197,9 +208,7 @@ int run_rank(const Given& given) {
   std::ofstream file(given.output);
   file << Tuning({comm->world(), std::string(comm->transport())}, std::move(*lines)).text();
   file.close();
-  if (!file)
-    return report(
-        command, {ErrorCode::system, fmt::format("cannot write {}: {}", given.output, std::strerror(errno))});
+  if (!file) return report(command, cannot_write(given.output));
   fmt::print("# written: {}; use it with RONDO_TUNING={}\n", given.output, given.output);
   return 0;
 }

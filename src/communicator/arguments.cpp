@@ -48,10 +48,14 @@ Result<void> check_reduction(const Call& call) {
 // Of an uneven operation: one count for each rank.
 Result<void> check_parts(const Call& call, uint32_t world) {
   if (!call.parts || call.operation == Operation::send_recv) return {};
-  for (const auto* beginnings : {&call.parts->input, &call.parts->output})
-    if (beginnings->size() != world + 1)
-      return invalid(call, fmt::format("the counts must be {} numbers, one for each rank, not {}", world,
-                                       beginnings->size() - 1));
+  const bool two_lists = call.operation == Operation::all_to_all;
+  const std::pair<const char*, size_t> lists[]{
+      {two_lists ? "send_counts" : "the counts", call.parts->input.size() - 1},
+      {"recv_counts", call.parts->output.size() - 1}};
+  for (const auto& [name, numbers] : lists)
+    if (numbers != world)
+      return invalid(call,
+                     fmt::format("{} must hold {} numbers, one for each rank, not {}", name, world, numbers));
   return {};
 }
 

@@ -65,10 +65,7 @@ Result<void> wrong(const char* operation, const std::string& what) {
 }
 
 Result<void> counts_fit(const char* operation, const char* name, std::span<const size_t> counts,
-                        uint32_t world, const char* buffer, size_t elements) {
-  if (counts.size() != world)
-    return wrong(operation, fmt::format("{} must hold {} numbers, one for each rank, not {}", name, world,
-                                        counts.size()));
+                        const char* buffer, size_t elements) {
   const uint64_t sum = beginnings(counts).back();
   if (sum != elements)
     return wrong(operation,
@@ -92,9 +89,8 @@ Result<void> Communicator::same_parts(const char* operation, size_t input, size_
 
 Result<void> Communicator::fits_parts(const char* operation, std::span<const size_t> counts, size_t all,
                                       size_t part) const {
-  if (!state_) return {};  // what is wrong is told by the call itself
-  if (auto fit = counts_fit(operation, "the counts", counts, world(), "the whole vector", all); !fit)
-    return fit;
+  if (!state_ || counts.size() != world()) return {};  // what is wrong is told by the call itself
+  if (auto fit = counts_fit(operation, "the counts", counts, "the whole vector", all); !fit) return fit;
   if (part == counts[rank()]) return {};
   return wrong(operation, fmt::format("this rank's part must have {} elements, as counts[{}] says, not {}",
                                       counts[rank()], rank(), part));
@@ -103,10 +99,9 @@ Result<void> Communicator::fits_parts(const char* operation, std::span<const siz
 Result<void> Communicator::fits_pairs(const char* operation, std::span<const size_t> send_counts,
                                       size_t input, std::span<const size_t> recv_counts,
                                       size_t output) const {
-  if (!state_) return {};
-  if (auto fit = counts_fit(operation, "send_counts", send_counts, world(), "the input", input); !fit)
-    return fit;
-  return counts_fit(operation, "recv_counts", recv_counts, world(), "the output", output);
+  if (!state_ || send_counts.size() != world() || recv_counts.size() != world()) return {};
+  if (auto fit = counts_fit(operation, "send_counts", send_counts, "the input", input); !fit) return fit;
+  return counts_fit(operation, "recv_counts", recv_counts, "the output", output);
 }
 
 // ---- Each operation twice: at once, and with a Work.

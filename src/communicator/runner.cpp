@@ -169,8 +169,8 @@ Error Runner::fail(Error error) {
   return error;
 }
 
-// The communicator has failed between two operations, or in an earlier one.
-// What a caller is told that comes after the failure; the first learns of it as if its own call had failed.
+// The communicator has failed between two operations, or in an earlier one. The first caller after it is told as if its
+// own call had failed.
 Error Runner::told(const Operation& operation) {
   Error first = parts_->failure.get();
   if (!std::exchange(told_, true)) {
@@ -184,11 +184,10 @@ Error Runner::told(const Operation& operation) {
 // An operation whose turn did not come in time was not made, so every later one would meet the wrong ones of
 // its peers.
 Error Runner::too_late(const Operation& operation) {
-  Error error = parts_->engine.held_up();
-  error.message = fmt::format(
-      "rank {}: {} waited for earlier operations of this communicator until its deadline "
-      "passed; {}",
-      parts_->job.rank(), describe(operation.call), error.message);
+  Error error = parts_->engine.explain(parts_->engine.held_up());
+  error.message +=
+      fmt::format("; {} waited for earlier operations of this communicator until its deadline passed",
+                  describe(operation.call));
   if (!parts_->failure.set(error)) return told(operation);
   told_ = true;
   parts_->job.announce(error);

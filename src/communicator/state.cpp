@@ -146,7 +146,7 @@ engine::Tuning Communicator::State::tuning() const {
   const std::string& table = job_->policy().table;
   if (table.empty()) return {};
   const auto tuning = engine::Tuning::parse(table);
-  if (!tuning) return {};  // rank 0 has read it before it told it; nobody can
+  if (!tuning) return {};  // which is so on every rank; rank 0 has refused such a file
   if (tuning->situation() == engine::Tuning::Situation{world(), std::string(transport())}) return *tuning;
   log::line(log::Level::info, int(rank_), "the tuning file is for {} ranks over {}; it is not used here",
             tuning->situation().world, tuning->situation().transport);

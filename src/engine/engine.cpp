@@ -80,7 +80,7 @@ Progress Engine::advance() {
 Progress Engine::rest() {
   switch (waiter_.idle(deadline_)) {
     case Waiter::Next::late:
-      return end(late(execution_.waiting_for(), execution_.first_awaited()));
+      return end(held_up());
     case Waiter::Next::again:
       return Progress::idle;
     case Waiter::Next::sleep:
@@ -152,7 +152,7 @@ std::optional<Progress> Engine::start() {
   if (!*open) {
     if (failure_.is_set()) return end(failure_.get());
     if (Clock::now() < deadline_) return Progress::asleep;  // the bell rings when the link is there
-    return end(late(fmt::format("rank {} has not answered the connection", unopened_), unopened_));
+    return end(held_up());
   }
   if (window_ == 0) {
     window_ = window_for(call_);
@@ -215,9 +215,8 @@ Error Engine::late(const std::string& what, std::optional<Rank> peer) const {
 }
 
 Error Engine::held_up() const {
-  const std::string call = fmt::format("operation #{} ({})", sequence_, describe(call_));
-  if (!started_) return late(call + " has no links yet", std::nullopt);
-  return late(fmt::format("{}: {}", call, execution_.waiting_for()), execution_.first_awaited());
+  if (!started_) return late(fmt::format("rank {} has not answered the connection", unopened_), unopened_);
+  return late(execution_.waiting_for(), execution_.first_awaited());
 }
 
 Error Engine::explain(Error error) const {

@@ -105,8 +105,4 @@ Algorithm Selection::choose(const Call& call) {
   return (*row)[class_of(call.count * size_of(call.type))];
 }
 
-Algorithm select(const Call& call, const Situation& situation) {
-  return Selection(situation).candidates(call).front().algorithm;
-}
-
 }  // namespace rondo::engine

@@ -55,7 +55,4 @@ class Selection {
   std::array<std::unique_ptr<Row>, operations * widths * demands> rows_;
 };
 
-/// The same without a table.
-schedule::Algorithm select(const Call& call, const Situation& situation);
-
 }  // namespace rondo::engine

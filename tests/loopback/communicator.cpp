@@ -68,8 +68,7 @@ TEST_CASE("communicator: bad arguments are refused before anything is sent, and 
             "address space");
     for (const size_t numbers : {0, 1, 3}) {
       const std::vector<size_t> counts(numbers, 1);
-      const std::string text =
-          "the counts must be 2 numbers, one for each rank, not " + std::to_string(numbers);
+      const std::string text = "must hold 2 numbers, one for each rank, not " + std::to_string(numbers);
       float* const out = data.data() + 50;
       const auto type = DataType::f32;
       refused(comm.all_gather_v(data.data(), out, counts, type), text.c_str());

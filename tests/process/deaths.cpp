@@ -10,6 +10,7 @@
 #include "../sanitized.hpp"
 #include "../skip.hpp"
 #include "base/random.hpp"
+#include "check_lost.hpp"
 #include "workers.hpp"
 
 using namespace rondo::test;
@@ -247,13 +248,7 @@ TEST_CASE("deaths: when rank 0 has left in order a death is still told to those 
       for (uint32_t rank = 1; rank < world; rank++) {
         if (rank == victim) continue;
         CAPTURE(rank);
-        CAPTURE(ended[rank].out);
-        const auto told = report(ended[rank], "error");
-        REQUIRE(told);
-        CHECK(told->code == "peer_lost");
-        CHECK(told->peer == int(victim));
-        CHECK(has(told->text, fmt::format("rank {}", victim)));
-        CHECK(told->at - since < 2);
+        check_lost(ended[rank], victim, since);
       }
       CHECK(ended[0].code == 0);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include "check_lost.hpp"
 #include "workers.hpp"
 
 using namespace rondo::test;
@@ -93,13 +94,8 @@ TEST_CASE("disagreements: a child of fork that lives on does not hide its parent
       for (uint32_t rank = 0; rank < 4; rank++) {
         if (rank == victim) continue;
         CAPTURE(rank);
-        CAPTURE(ended[rank].out);
-        const auto told = report(ended[rank], "error");
-        REQUIRE(told);
-        CHECK(told->code == "peer_lost");
-        CHECK(told->peer == int(victim));
-        CHECK(has(told->text, fmt::format("rank {} (pid ", victim)));
-        CHECK(told->at - since < 2);
+        const Report told = check_lost(ended[rank], victim, since);
+        CHECK(has(told.text, fmt::format("rank {} (pid ", victim)));
       }
     }
 }
