@@ -103,24 +103,28 @@ Result<void> catch_up(Communicator& communicator, State& state, Report& report) 
 
 Result<bool> finished_with_us(const Logged& log, const std::string& path, uint64_t steps, uint64_t all_steps,
                               const std::vector<Note>& notes, std::span<const uint32_t> worlds) {
+  const auto went_on = [&](std::string_view who) {
+    return rondo::Error{rondo::ErrorCode::refused,
+                        fmt::format("{} up to step {} ({}); it has done {} steps, ends, and leaves all as it is",
+                                    who, log.steps(), path, steps)};
+  };
+  constexpr std::string_view without_us = "the training went on without this rank";
   std::vector<uint32_t> known(worlds.begin(), worlds.end());
+  bool same_training = false;
   for (const Note& note : notes) {
     if (const auto* change = std::get_if<ChangeLine>(&note)) known.push_back(change->ranks);
     const auto* own = std::get_if<StepLine>(&note);
-    if (const auto line = own ? log.losses.find(own->step) : log.losses.end();
-        line != log.losses.end() && line->second != own->loss)
-      return rondo::Error{rondo::ErrorCode::refused,
-                          fmt::format("another training has written {} since; this rank, which has done {} "
-                                      "steps, ends, and leaves all as it is",
-                                      path, steps)};
+    const auto line = own ? log.losses.find(own->step) : log.losses.end();
+    if (line == log.losses.end()) continue;
+    // A step that was whole here and not there has been redone by fewer ranks.
+    if (line->second != own->loss)
+      return went_on(same_training ? without_us : "another training, or this one without this rank, went on");
+    same_training = true;
   }
   const auto is_known = [&](uint32_t ranks) { return std::ranges::count(known, ranks) > 0; };
   if (log.steps() > steps + 1 || (log.finished && steps < all_steps) ||
       !std::ranges::all_of(log.shrunk_to, is_known))
-    return rondo::Error{rondo::ErrorCode::refused,
-                        fmt::format("the training went on without this rank up to step {} ({}); it has done "
-                                    "{} steps, ends, and leaves all as it is",
-                                    log.steps(), path, steps)};
+    return went_on(without_us);
   return log.finished;
 }
 

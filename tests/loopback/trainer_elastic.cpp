@@ -145,9 +145,14 @@ TEST_CASE(
                                              std::to_string(log.steps()) + " (LOG)"));
     CHECK_FALSE(survivable(looked.error()));
   }
-  const auto other = look({{{1, 5.5}, {2, 5.0}}, {5}, false});
+  // The last step was whole here, and has been redone by those that had not got so far.
+  const auto redone = look({{{1, 5.5}, {2, 5.0}}, {5, 3}, false});
+  REQUIRE_FALSE(redone.ok());
+  CHECK(redone.error().message.starts_with("the training went on without this rank up to step 2 (LOG)"));
+  const auto other = look({{{1, 5.0}, {2, 5.25}}, {5}, false});
   REQUIRE_FALSE(other.ok());
-  CHECK(other.error().message.starts_with("another training has written LOG"));
+  CHECK(other.error().message.starts_with(
+      "another training, or this one without this rank, went on up to step 2 (LOG)"));
   const auto finished = finished_with_us({{{3, 5.0}}, {5}, true}, "LOG", 3, 3, notes, worlds);
   REQUIRE(finished.ok());
   CHECK(*finished);
