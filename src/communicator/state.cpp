@@ -126,7 +126,9 @@ Result<void> Communicator::State::start(std::unique_ptr<bootstrap::Job> job, boo
   runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_, injector_.get()});
   running_.store(engine_.get(), std::memory_order_release);
   state_door_ = &service.state_door();
-  told_as_ = state_door_->add([this] { return state_json(*job_, transport(), *engine_, failure_); });
+  told_as_ = state_door_->add([this] {
+    return state_json(*job_, {transport(), options_.tls.value_or(false)}, *engine_, failure_);
+  });
   if (options_.state_signal.value_or(false)) state_door_->answer_signal();
   return {};
 }
