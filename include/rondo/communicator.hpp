@@ -19,7 +19,8 @@ namespace rondo {
 
 namespace engine {
 struct Call;
-}
+enum class PartOf : uint8_t;
+}  // namespace engine
 
 /// What this rank has sent in all operations that have ended (and maybe more) since its communicator was
 /// made; readable at any time, also during an operation. Payload is user data (or partials of it); headers
@@ -402,6 +403,8 @@ class Communicator {
   Result<void> run(engine::Call call, const CallOptions& options, const Tensors& group = {});
   Result<Work> submit(engine::Call call, const CallOptions& options, const Tensors& group = {});
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
+  Result<std::optional<Communicator>> split_as(engine::PartOf caller, std::optional<uint32_t> color,
+                                               int64_t key, const CallOptions& options);
   Result<void> same_parts(const char* operation, size_t input, size_t output) const;
   Result<void> fits_parts(const char* operation, std::span<const size_t> counts, size_t whole,
                           size_t part) const;

@@ -92,7 +92,7 @@ TEST_CASE("grow: one that misses the news that all have met is told by those tha
   const auto ended = survive(2, "drop@rank=1,operation=2,peer=2", "tcp");
   INFO(ended.out << ended.err);
   CHECK(ended.code == 0);
-  CHECK(lines_with(ended, "timeout: rank 2 of 3, operation #2 (all_reduce") == 1);
+  CHECK(lines_with(ended, "timeout: rank 2 of 3, operation #2 (grow)") == 1);
   CHECK(lines_with(ended, "rest: rank 2 of 3: wrong") == 1);
   CHECK(lines_with(ended, "of 4: right") == 4);
   CHECK(lines_with(ended, "right") == 4);
