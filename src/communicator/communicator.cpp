@@ -28,6 +28,8 @@ Result<bootstrap::Policy> policy_of(const Options& options) {
   return policy;
 }
 
+std::optional<std::string> nothing_set(const char*) { return std::nullopt; }
+
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -46,10 +48,10 @@ Communicator::~Communicator() {
 
 Result<Communicator> Communicator::from_environment(const Options& options) {
   const auto level = log_level(process_environment);
-  if (!level) return level.error();
+  if (!level) return State::declined(level.error(), options, process_environment);
   log::set_level(*level);
   auto resolved = resolve(options, process_environment);
-  if (!resolved) return resolved.error();
+  if (!resolved) return State::declined(resolved.error(), options, process_environment);
   if (const auto doubt = contradiction(process_environment); doubt && !options.rank && !options.world)
     log::line(log::Level::warn, -1, "{}", *doubt);
   return create(*resolved);
@@ -57,9 +59,9 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
 
 Result<Communicator> Communicator::create(const Options& options) {
   auto complete_options = complete(options);
-  if (!complete_options) return complete_options.error();
+  if (!complete_options) return State::declined(complete_options.error(), options, nothing_set);
   const auto policy = policy_of(*complete_options);
-  if (!policy) return policy.error();
+  if (!policy) return State::declined(policy.error(), *complete_options, nothing_set);
   auto state = State::join(*complete_options, *policy);
   if (!state) return state.error();
   return Communicator(std::move(*state));
@@ -95,8 +97,6 @@ Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& o
 
 }  // namespace
 
-Result<void> Communicator::run(engine::Call call, const CallOptions& options, const Tensors& tensors) {
-  if (!state_) return moved_from();
 namespace {
 
 // Of one record of each rank, in place.
@@ -120,6 +120,8 @@ engine::Call minimum_in_grow(int32_t& value) {
 
 }  // namespace
 
+Result<void> Communicator::run(engine::Call call, const CallOptions& options, const Tensors& tensors) {
+  if (!state_) return moved_from();
   auto group = complete(call, options, tensors, state_->reproducible());
   if (!group) return group.error();
   return state_->run(call, options, std::move(*group));
@@ -191,7 +193,7 @@ Result<Communicator> Communicator::grow(uint32_t newcomers, std::string_view roo
 
   const auto patience = options.timeout.value_or(state_->init_timeout());
   auto next = state_->join_grown(newcomers, where, patience);
-  std::array<int32_t, 1> all_joined{next.ok()};
+  int32_t all_joined = next.ok();
   // Others may be waiting in vain when this one has failed.
   if (auto told = run(minimum_in_grow(all_joined), {.timeout = patience + grown_grace}); !told) {
     if (next) state_->doubt(std::move(*next));

@@ -113,6 +113,17 @@ TEST_CASE("grow: a newcomer that never comes is named at the deadline, and the o
   }
 }
 
+TEST_CASE("grow: a newcomer whose settings are wrong says so, and the old communicator goes on") {
+  const std::string root = "unix:@rondo-test-grow-" + std::to_string(::getpid());
+  const auto ended =
+      grow("grow 1 15 " + root, "RONDO_PORTS=9-1 RONDO_ROOT=" + root + " " GROWER_EXE " come; exit 0");
+  CHECK_MESSAGE(ended.code == 0, ended.out);
+  CHECK(ended.seconds < 3);
+  CHECK(lines_with(ended, "[3] cannot join: RONDO_PORTS=9-1") == 1);
+  CHECK(lines_with(ended, "invalid_argument: rank 3 could not join: RONDO_PORTS=9-1") == 3);
+  CHECK(lines_with(ended, "of 3: right") == 3);
+}
+
 TEST_CASE("grow: ranks that expect different newcomers are told who differs, and go on as they are") {
   const auto ended = grow("grow $((RANK + 1)) 5", "exit 0");
   CHECK_MESSAGE(ended.code == 0, ended.out);
