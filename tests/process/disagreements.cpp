@@ -92,22 +92,22 @@ TEST_CASE("disagreements: a child of fork that lives on does not hide its parent
   auto all = situations();
   for (const std::string transport : {"tcp", "shm"})
     for (const uint32_t victim : {0u, 1u, 3u}) all.push_back({transport, 4, victim});
-  for (const auto& [transport, world, victim] : all) {
-    CAPTURE(transport);
-    CAPTURE(world);
-    CAPTURE(victim);
-    Workers workers({world, transport, {"fork", std::to_string(victim), "1000"}});
+  for (const Situation& at : all) {
+    CAPTURE(at.transport);
+    CAPTURE(at.world);
+    CAPTURE(at.victim);
+    Workers workers({at.world, at.transport, {"fork", std::to_string(at.victim), "1000"}});
     REQUIRE(workers.all_say("runs"));
-    REQUIRE(workers[victim].wait_for_output("child "));
+    REQUIRE(workers[at.victim].wait_for_output("child "));
     const double since = seconds_now();
-    ::kill(workers[victim].pid(), SIGKILL);
+    ::kill(workers[at.victim].pid(), SIGKILL);
     const auto ended = workers.wait();
-    CHECK(workers[victim].alive().size() == 1);
-    for (uint32_t rank = 0; rank < world; rank++) {
-      if (rank == victim) continue;
+    CHECK(workers[at.victim].alive().size() == 1);
+    for (uint32_t rank = 0; rank < at.world; rank++) {
+      if (rank == at.victim) continue;
       CAPTURE(rank);
-      const Report told = check_lost(ended[rank], victim, since);
-      CHECK(has(told.text, fmt::format("rank {} (pid ", victim)));
+      const Report told = check_lost(ended[rank], at.victim, since);
+      CHECK(has(told.text, fmt::format("rank {} (pid ", at.victim)));
     }
   }
 }
