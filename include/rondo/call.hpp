@@ -10,7 +10,7 @@ namespace rondo {
 
 /// Per-call settings.
 struct CallOptions {
-  std::optional<std::chrono::milliseconds> timeout;  ///< of this call; else the communicator's
+  std::optional<std::chrono::milliseconds> timeout = {};  ///< of this call; else the communicator's
   /// This rank's weight in a premul_sum or a weighted_avg; may differ between ranks. Finite; of a weighted_avg at
   /// least 0; of integers a whole number up to 2^53 in magnitude.
   double weight = 1;

@@ -19,7 +19,8 @@ namespace rondo {
 
 namespace engine {
 struct Call;
-}
+enum class PartOf : uint8_t;
+}  // namespace engine
 
 /// What this rank has sent in all operations that have ended (and maybe more) since its communicator was
 /// made; readable at any time, also during an operation. Payload is user data (or partials of it); headers
@@ -48,7 +49,8 @@ class Communicator {
  public:
   /// Joins the job described by the environment of `rondo run` or torchrun; options given in code win.
   /// Errors: invalid_argument (a variable is missing or wrong), timeout (names the ranks that did not join),
-  /// refused (wrong secret or version), system.
+  /// refused (wrong secret or version), system. A rank whose settings are wrong first looks for rank 0, for two seconds at
+  /// most, to tell all others why it cannot come.
   static Result<Communicator> from_environment(const Options& options = {});
   /// Joins with `options` alone; rank and world must be set, and root unless world is 1.
   static Result<Communicator> create(const Options& options);
@@ -401,6 +403,8 @@ class Communicator {
   using Tensors = std::optional<std::span<const Tensor>>;
   Result<void> run(engine::Call call, const CallOptions& options, const Tensors& group = {});
   Result<Work> submit(engine::Call call, const CallOptions& options, const Tensors& group = {});
+  Result<std::optional<Communicator>> split_as(engine::PartOf caller, std::optional<uint32_t> color,
+                                               int64_t key, const CallOptions& options);
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
   Result<void> same_parts(const char* operation, size_t input, size_t output) const;
   Result<void> fits_parts(const char* operation, std::span<const size_t> counts, size_t whole,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -223,6 +224,37 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
     options.root = *root;
   }
   return checked(std::move(options), from);
+}
+
+std::optional<Options> essential(const Options& in_code, const Lookup& lookup) {
+  using Names = std::span<const std::string_view>;
+  // A rank that does not know the last two, since they are wrong themselves, may still be heard.
+  constexpr size_t dispensable = 2;
+  constexpr std::array<std::string_view, 7> needed{"RONDO_RANK",   "RONDO_WORLD",       "RONDO_ROOT",
+                                                   "RONDO_SECRET", "RONDO_SECRET_FILE", "RONDO_TLS",
+                                                   "RONDO_LISTEN"};
+  const auto only = [&](Names names) -> Lookup {
+    return [&lookup, names](const char* name) -> std::optional<std::string> {
+      const std::string_view wanted(name);
+      const bool known = !wanted.starts_with("RONDO_") || std::ranges::find(names, wanted) != names.end();
+      return known ? lookup(name) : std::nullopt;
+    };
+  };
+  Options options;
+  options.rank = in_code.rank;
+  options.world = in_code.world;
+  options.root = in_code.root;
+  options.secret = in_code.secret;
+  options.tls = in_code.tls;
+  options.listen = in_code.listen;
+  if (auto found = resolve(options, only(needed))) {
+    found->tls = found->tls.value_or(false);
+    return std::move(*found);
+  }
+  options.listen.clear();
+  if (auto found = resolve(options, only(Names(needed).first(needed.size() - dispensable))))
+    return std::move(*found);
+  return std::nullopt;
 }
 
 bool is_rank(const Lookup& lookup) {

@@ -40,6 +40,9 @@ inline constexpr std::array<std::string_view, 9> algorithm_names{
 /// `in_code` completed from the environment, then from the defaults, and checked. Errors: invalid_argument,
 /// naming the variable, its value and what it may be.
 Result<Options> resolve(const Options& in_code, const Lookup& lookup);
+/// Of settings that resolve refuses: those alone by which a rank finds rank 0 and proves itself to it, and that it is one
+/// (`tls` is left empty only where what is set is no answer). Nothing: they are wrong themselves.
+std::optional<Options> essential(const Options& in_code, const Lookup& lookup);
 /// Whether a launcher has already made this process a rank of a job.
 bool is_rank(const Lookup& lookup);
 /// Checks `options` alone: fills in the defaults, reads nothing.

@@ -20,6 +20,11 @@ constexpr milliseconds bind_patience{1000}, bind_pause{20};
 // How long those that wait at the door are still told that the job has failed.
 constexpr milliseconds turning_away{1000};
 
+// What keeps rank 0 itself from taking part, for the others.
+Error of_rank_0(const Error& error) {
+  return {error.code, "rank 0 could not join: " + error.message, Rank(0)};
+}
+
 }  // namespace
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner) {
@@ -138,6 +143,7 @@ void Hub::open(std::vector<Descriptor> listeners, uint64_t tag) {
     if (const auto self = weak.lock()) self->exhausted(error);
   };
   door_->open(std::move(listeners), {admit, entered, exhausted});
+  if (setup_.excuse) give_up(of_rank_0(*setup_.excuse));
 }
 
 // ---- Gathering.
@@ -306,7 +312,7 @@ void Hub::complete() {
   for (const auto& channel : arriving_) channel->finish();
   arriving_.clear();
   auto listener = open_data_listener(setup_, way_to_the_others());
-  if (!listener) return fail(listener.error());
+  if (!listener) return fail(of_rank_0(listener.error()));
   members_[0].join.listener = to_wire(as_others_see(setup_, local_address(listener->socket.get())));
   Welcome welcome;
   welcome.epoch = random_number();

@@ -41,7 +41,22 @@ class JoinedJob : public Job {
   const std::shared_ptr<Membership> membership_;
 };
 
+// Who declines has no use for what a job tells its owner.
+class Nobody : public Handler {
+  void connected(Rank, uint16_t, Result<Stream>) noexcept override {}
+  void failed(const Error&) noexcept override {}
+};
+
 }  // namespace
+
+bool Job::decline(const Options& options, const Error& why, const std::shared_ptr<Service>& service) {
+  Nobody nobody;
+  const auto membership =
+      std::make_shared<Membership>(options, Policy{}, service, nobody, Limits{}, Meeting{}, why);
+  const auto declined = membership->join();
+  membership->leave();
+  return !declined && declined.error().message.ends_with(why.message);
+}
 
 Result<std::unique_ptr<Job>> Job::join(const Options& options, const Policy& policy,
                                        std::shared_ptr<Service> service, Handler& handler,

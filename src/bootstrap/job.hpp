@@ -85,6 +85,10 @@ class Job {
   static Result<std::unique_ptr<Job>> join(const Options& options, const Policy& policy,
                                            std::shared_ptr<Service> service, Handler& handler,
                                            const Limits& limits = {}, const Meeting& meeting = {});
+  /// This rank cannot take part: tells rank 0, or as rank 0 those that come, so that they need not wait for it: their
+  /// join then fails with `why`. `options` need only say where and who (see base/environment); blocks for
+  /// options.init_timeout at most. Whether rank 0 was told, or all others.
+  static bool decline(const Options& options, const Error& why, const std::shared_ptr<Service>& service);
   virtual ~Job() = default;
 
   virtual Rank rank() const noexcept = 0;

@@ -24,7 +24,8 @@ Transport transport_of(const Options& options) {
 
 std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& policy,
                                       const std::shared_ptr<Service>& service, const Credentials& credentials,
-                                      const Limits& limits, const Meeting& meeting) {
+                                      const Limits& limits, const Meeting& meeting,
+                                      const std::optional<Error>& excuse) {
   if (*options.world == 1) return nullptr;
   auto root = parse_root(options.root);
   const auto ports = parse_ports(options.ports);
@@ -35,20 +36,21 @@ std::shared_ptr<StarSetup> make_setup(const Options& options, const Policy& poli
       StarSetup{service, service->context(), std::move(*root), credentials, *options.rank, *options.world,
                 *options.init_timeout, deadline_after(*options.init_timeout), limits,
                 this_process(options.node), options.interfaces, *ports, *advertised, *listen, meeting,
-                transport_of(options), policy, *options.heartbeat});
+                transport_of(options), policy, *options.heartbeat, excuse});
 }
 
 }  // namespace
 
 Membership::Membership(const Options& options, const Policy& policy, const std::shared_ptr<Service>& service,
-                       Handler& handler, const Limits& limits, const Meeting& meeting)
+                       Handler& handler, const Limits& limits, const Meeting& meeting,
+                       const std::optional<Error>& excuse)
     : rank_(*options.rank),
       world_(*options.world),
       timeout_(*options.init_timeout),
       context_(service->context()),
       credentials_{.secret = options.secret, .tls = options.tls.value_or(false)},
       limits_(limits),
-      setup_(make_setup(options, policy, service, credentials_, limits, meeting)),
+      setup_(make_setup(options, policy, service, credentials_, limits, meeting, excuse)),
       handler_(&handler) {
   job_.policy = policy;  // until rank 0 says what counts
 }

@@ -22,7 +22,8 @@ namespace rondo::bootstrap {
 class Membership : public StarOwner, public std::enable_shared_from_this<Membership> {
  public:
   Membership(const Options& options, const Policy& policy, const std::shared_ptr<Service>& service,
-             Handler& handler, const Limits& limits, const Meeting& meeting);
+             Handler& handler, const Limits& limits, const Meeting& meeting,
+             const std::optional<Error>& excuse = {});
 
   Result<void> join();
   /// After it the handler is never called again. Waits at most `patience` for the service thread, never for

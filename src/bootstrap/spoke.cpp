@@ -126,7 +126,9 @@ void Spoke::unanswered() {
 void Spoke::join(Socket socket) {
   phase_ = Phase::joining;
   const Address mine = local_address(socket.native_handle());
-  auto listener = open_data_listener(setup_, is_tcp(mine) ? std::optional(ip_of(mine)) : std::nullopt);
+  auto listener = setup_.excuse
+                      ? Result<DataListener>(*setup_.excuse)
+                      : open_data_listener(setup_, is_tcp(mine) ? std::optional(ip_of(mine)) : std::nullopt);
   channel_ = std::make_shared<Channel>(std::move(socket), longest_welcome_body);
   channel_->start(
       [weak = weak_from_this()](const Message& message) {

@@ -71,7 +71,8 @@ struct StarSetup {
   Meeting meeting;
   Transport transport;
   Policy policy;
-  milliseconds heartbeat;  // Options::heartbeat
+  milliseconds heartbeat;            // Options::heartbeat
+  std::optional<Error> excuse = {};  // set: this rank cannot take part, and is here only to say why
 };
 
 std::shared_ptr<Star> make_hub(const StarSetup& setup, std::weak_ptr<StarOwner> owner);

@@ -29,6 +29,16 @@ void print_algorithms(const json& communicator) {
   print_selection(about, table, "           ");
 }
 
+// Connections of the control plane may be TCP where the data are in shared memory.
+const char* encryption(bool tls, bool over_tcp) {
+  if (over_tcp)
+    return tls ? "TLS 1.3 on every TCP connection (RONDO_TLS=1)"
+               : "none: what the ranks send can be read and altered on its way (RONDO_TLS is not 1)";
+  return tls ? "none of the data, which stay in this machine's memory; TLS 1.3 on TCP connections "
+               "(RONDO_TLS=1)"
+             : "none: the data stay in this machine's memory";
+}
+
 void print(const json& communicator) {
   const auto text = [&](const char* key) { return communicator.at(key).get<std::string>(); };
   fmt::print("rank {} of {}, communicator {}\n", communicator.at("rank").get<uint32_t>(),
@@ -37,6 +47,7 @@ void print(const json& communicator) {
   fmt::print("interface  {}\n", text("address").empty() ? "listens nowhere: " + text("address_reason")
                                                         : text("address") + ": " + text("address_reason"));
   fmt::print("transport  {}: {}\n", text("transport"), text("transport_reason"));
+  fmt::print("encryption {}\n", encryption(communicator.at("tls"), text("transport") == "tcp"));
   print_algorithms(communicator);
   if (!communicator.at("operations").empty()) {
     const json& last = communicator.at("operations").front();

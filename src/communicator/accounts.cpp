@@ -9,6 +9,7 @@ namespace rondo {
 using bootstrap::Account;
 using bootstrap::CallKey;
 using bootstrap::CallNote;
+using bootstrap::Field;
 using engine::Call;
 using engine::Record;
 using engine::Recorder;
@@ -32,9 +33,11 @@ std::string list(const std::vector<uint64_t>& firsts) {
 }
 
 CallNote note_of(const Call& call) {
-  CallNote note{describe(call), {{"operation", name(call.operation)}}};
+  CallNote note{describe(call), {{"operation", name_of_operation(call)}}};
   note.fields.push_back({"tag", std::to_string(call.tag)});
   if (call.operation == Operation::barrier) return note;
+  const Field algorithm{"algorithm", name(*call.algorithm)};
+  if (call.part_of != engine::PartOf::nothing) return note.fields.push_back(algorithm), note;
   note.fields.push_back({"type", name(call.type)});
   if (schedule::reduces(call.operation)) note.fields.push_back({"reduction", name(call.reduction)});
   const bool exchanges = call.operation == Operation::all_to_all && call.parts;
@@ -47,7 +50,7 @@ CallNote note_of(const Call& call) {
   }
   if (schedule::reduces(call.operation))
     note.fields.push_back({"reproducible", call.reproducible ? "yes" : "no"});
-  note.fields.push_back({"algorithm", name(*call.algorithm)});
+  note.fields.push_back(algorithm);
   return note;
 }
 

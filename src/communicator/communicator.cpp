@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/cores.hpp"
 #include "base/environment.hpp"
 #include "base/launcher.hpp"
@@ -30,6 +28,8 @@ Result<bootstrap::Policy> policy_of(const Options& options) {
   return policy;
 }
 
+std::optional<std::string> nothing_set(const char*) { return std::nullopt; }
+
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -48,10 +48,10 @@ Communicator::~Communicator() {
 
 Result<Communicator> Communicator::from_environment(const Options& options) {
   const auto level = log_level(process_environment);
-  if (!level) return level.error();
+  if (!level) return State::declined(level.error(), options, process_environment);
   log::set_level(*level);
   auto resolved = resolve(options, process_environment);
-  if (!resolved) return resolved.error();
+  if (!resolved) return State::declined(resolved.error(), options, process_environment);
   if (const auto doubt = contradiction(process_environment); doubt && !options.rank && !options.world)
     log::line(log::Level::warn, -1, "{}", *doubt);
   return create(*resolved);
@@ -59,9 +59,9 @@ Result<Communicator> Communicator::from_environment(const Options& options) {
 
 Result<Communicator> Communicator::create(const Options& options) {
   auto complete_options = complete(options);
-  if (!complete_options) return complete_options.error();
+  if (!complete_options) return State::declined(complete_options.error(), options, nothing_set);
   const auto policy = policy_of(*complete_options);
-  if (!policy) return policy.error();
+  if (!policy) return State::declined(policy.error(), *complete_options, nothing_set);
   auto state = State::join(*complete_options, *policy);
   if (!state) return state.error();
   return Communicator(std::move(*state));
@@ -97,6 +97,29 @@ Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& o
 
 }  // namespace
 
+namespace {
+
+// Of one record of each rank, in place.
+template <class Record>
+engine::Call exchange_of(engine::PartOf caller, std::vector<Record>& all, Rank rank) {
+  engine::Call call{.operation = schedule::Operation::all_gather, .part_of = caller, .type = DataType::u8};
+  call.count = all.size() * sizeof(Record);
+  call.input = reinterpret_cast<const std::byte*>(&all[rank]);
+  call.output = reinterpret_cast<std::byte*>(all.data());
+  return call;
+}
+
+engine::Call minimum_in_grow(int32_t& value) {
+  engine::Call call{.operation = schedule::Operation::all_reduce, .part_of = engine::PartOf::grow};
+  call.type = DataType::i32;
+  call.reduction = Reduction::min;
+  call.count = 1;
+  call.input = call.output = reinterpret_cast<std::byte*>(&value);
+  return call;
+}
+
+}  // namespace
+
 Result<void> Communicator::run(engine::Call call, const CallOptions& options, const Tensors& tensors) {
   if (!state_) return moved_from();
   auto group = complete(call, options, tensors, state_->reproducible());
@@ -113,11 +136,13 @@ Result<Work> Communicator::submit(engine::Call call, const CallOptions& options,
 
 Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> color, int64_t key,
                                                         const CallOptions& options) {
-  const auto exchange = [&](auto& all) {
-    using Record = std::remove_reference_t<decltype(all[0])>;
-    const auto* own = all.data() + rank();
-    return all_gather(own, all.data(), all.size() * sizeof(Record), DataType::u8, options);
-  };
+  return split_as(engine::PartOf::split, color, key, options);
+}
+
+Result<std::optional<Communicator>> Communicator::split_as(engine::PartOf caller,
+                                                           std::optional<uint32_t> color, int64_t key,
+                                                           const CallOptions& options) {
+  const auto exchange = [&](auto& all) { return run(exchange_of(caller, all, rank()), options); };
   if (!state_) return moved_from();
   std::vector<Choice> choices(world());
   choices[rank()] = choice_of(color, key);
@@ -141,7 +166,7 @@ Result<std::optional<Communicator>> Communicator::split(std::optional<uint32_t> 
 }
 
 Result<Communicator> Communicator::duplicate(const CallOptions& options) {
-  auto all = split(0, 0, options);
+  auto all = split_as(engine::PartOf::duplicate, 0, 0, options);
   if (!all) return all.error();
   return std::move(**all);
 }
@@ -163,22 +188,19 @@ Result<Communicator> Communicator::grow(uint32_t newcomers, std::string_view roo
   if (!own) return own.error();
   std::vector<Growth> all(world(), *own);
   const CallOptions limit{.timeout = options.timeout};
-  if (auto done = all_gather(&all[rank()], all.data(), all.size() * sizeof(Growth), DataType::u8, limit);
-      !done)
-    return done.error();
+  if (auto done = run(exchange_of(engine::PartOf::grow, all, rank()), limit); !done) return done.error();
   if (auto same = same_growth(all); !same) return same.error();
 
   const auto patience = options.timeout.value_or(state_->init_timeout());
   auto next = state_->join_grown(newcomers, where, patience);
-  std::array<int32_t, 1> all_joined{next.ok()};
+  int32_t all_joined = next.ok();
   // Others may be waiting in vain when this one has failed.
-  if (auto told = all_reduce(std::span(all_joined), Reduction::min, {.timeout = patience + grown_grace});
-      !told) {
+  if (auto told = run(minimum_in_grow(all_joined), {.timeout = patience + grown_grace}); !told) {
     if (next) state_->doubt(std::move(*next));
     return told.error();
   }
   if (!next) return next.error();
-  if (all_joined[0] == 0)
+  if (all_joined == 0)
     return Error{ErrorCode::peer_lost,
                  fmt::format("rank {} of {}, grow: another rank could not join", rank(), world())};
   return Communicator(state_->confirm(std::move(*next)));

@@ -21,6 +21,9 @@
 namespace rondo {
 namespace {
 
+// How long a rank that cannot join looks for somebody to tell.
+constexpr milliseconds declining{2000};
+
 Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
     return bootstrap::Service::instance();
@@ -43,6 +46,20 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join(const Opt
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::system, fmt::format("rank {} could not join: memory has run out", *options.rank)};
   }
+}
+
+Error Communicator::State::declined(const Error& why, const Options& options, const Lookup& lookup) {
+  auto essentials = essential(options, lookup);
+  if (!essentials || essentials->world == 1u) return why;
+  essentials->init_timeout = declining;
+  const auto service = start_service();
+  for (const bool tls : {false, true}) {
+    if (!service || essentials->tls.value_or(tls) != tls) continue;
+    Options attempt = *essentials;
+    attempt.tls = tls;
+    if (bootstrap::Job::decline(attempt, why, *service)) break;
+  }
+  return why;
 }
 
 Result<std::unique_ptr<Communicator::State>> Communicator::State::make(const Options& options,
@@ -126,7 +143,9 @@ Result<void> Communicator::State::start(std::unique_ptr<bootstrap::Job> job, boo
   runner_->start({*engine_, failure_, *waiter_, fabric, *job_, *attendant_, injector_.get()});
   running_.store(engine_.get(), std::memory_order_release);
   state_door_ = &service.state_door();
-  told_as_ = state_door_->add([this] { return state_json(*job_, transport(), *engine_, failure_); });
+  told_as_ = state_door_->add([this] {
+    return state_json(*job_, {transport(), options_.tls.value_or(false)}, *engine_, failure_);
+  });
   if (options_.state_signal.value_or(false)) state_door_->answer_signal();
   return {};
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "bootstrap/job.hpp"
 #include "bootstrap/regroup.hpp"
 #include "bootstrap/service.hpp"
@@ -30,6 +31,9 @@ class Communicator::State final : bootstrap::Handler {
   /// `options` is complete.
   static Result<std::unique_ptr<State>> join(const Options& options, const bootstrap::Policy& policy,
                                              const bootstrap::Meeting& meeting = {});
+  /// The settings of this rank, in code and elsewhere, are wrong: tells the others, as far as they can be reached, and
+  /// returns the error.
+  static Error declined(const Error& why, const Options& in_code, const Lookup& lookup);
   /// What is still under way ends with `aborted`, here and now; the peers see the links close.
   ~State() override;
 

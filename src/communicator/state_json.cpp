@@ -29,13 +29,14 @@ ordered_json told(const engine::Record& record, TimePoint now) {
 
 }  // namespace
 
-std::string state_json(const bootstrap::Job& job, std::string_view transport, const engine::Engine& engine,
+std::string state_json(const bootstrap::Job& job, const DataPath& path, const engine::Engine& engine,
                        const engine::Failure& failure) {
   ordered_json json{{"rank", job.rank()},
                     {"world", job.world()},
                     {"epoch", fmt::format("{:016x}", job.epoch())},
-                    {"transport", transport},
+                    {"transport", path.transport},
                     {"transport_reason", job.transport_reason()},
+                    {"tls", path.tls},
                     {"address", job.address()},
                     {"address_reason", job.address_reason()},
                     {"nodes", job.nodes()},

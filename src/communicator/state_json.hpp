@@ -5,9 +5,15 @@
 
 namespace rondo {
 
-/// Any thread; all are alive. {"rank", "world", "epoch", "transport", "transport_reason", "address", "nodes",
+/// How the data travel.
+struct DataPath {
+  std::string_view transport;
+  bool tls;  // on TCP connections
+};
+
+/// Any thread; all are alive. {"rank", "world", "epoch", "transport", "transport_reason", "tls", "address", "nodes",
 /// "algorithm", "reproducible", "failure", "operations": the last ones, newest first}
-std::string state_json(const bootstrap::Job& job, std::string_view transport, const engine::Engine& engine,
+std::string state_json(const bootstrap::Job& job, const DataPath& path, const engine::Engine& engine,
                        const engine::Failure& failure);
 
 }  // namespace rondo

@@ -17,6 +17,28 @@ uint64_t mix(uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
+// Beyond the operations, for the parts of what has no operation of its own.
+constexpr unsigned first_part_code = 28;
+
+unsigned operation_code(const Call& call) {
+  return call.part_of == PartOf::nothing ? unsigned(call.operation)
+                                         : first_part_code + unsigned(call.part_of);
+}
+
+std::string name_of_code(unsigned code) {
+  switch (PartOf(code < first_part_code ? 0 : code - first_part_code)) {
+    case PartOf::nothing:
+      break;
+    case PartOf::split:
+      return "split";
+    case PartOf::duplicate:
+      return "duplicate";
+    case PartOf::grow:
+      return "grow";
+  }
+  return std::string(name_of(schedule::Operation(code)));
+}
+
 unsigned field(uint64_t digest, unsigned index) {
   return unsigned(digest >> (hash_bits + field_bits * index)) & 31;
 }
@@ -24,7 +46,7 @@ unsigned field(uint64_t digest, unsigned index) {
 std::string name_of_field(unsigned index, unsigned value) {
   switch (index) {
     case 0:
-      return std::string(name_of(schedule::Operation(value)));
+      return name_of_code(value);
     case 1:
       return std::string(name_of(schedule::Algorithm(value)));
     case 2:
@@ -38,15 +60,17 @@ std::string name_of_field(unsigned index, unsigned value) {
 
 bool alike(const Call& a, const Call& b) noexcept {
   const bool same_parts = a.parts == b.parts || (a.parts && b.parts && *a.parts == *b.parts);
-  return a.operation == b.operation && a.algorithm == b.algorithm && a.type == b.type &&
-         a.reduction == b.reduction && a.count == b.count && a.root == b.root && a.to == b.to &&
-         a.from == b.from && a.reproducible == b.reproducible && a.tag == b.tag && a.vectors == b.vectors &&
-         a.layout == b.layout && same_parts;
+  return a.operation == b.operation && a.part_of == b.part_of && a.algorithm == b.algorithm &&
+         a.type == b.type && a.reduction == b.reduction && a.count == b.count && a.root == b.root &&
+         a.to == b.to && a.from == b.from && a.reproducible == b.reproducible && a.tag == b.tag &&
+         a.vectors == b.vectors && a.layout == b.layout && same_parts;
 }
 
+std::string name_of_operation(const Call& call) { return name_of_code(operation_code(call)); }
+
 std::string describe(const Call& call) {
-  if (call.operation == schedule::Operation::barrier)
-    return call.tag == 0 ? "barrier" : fmt::format("barrier, tag {}", call.tag);
+  if (call.operation == schedule::Operation::barrier || call.part_of != PartOf::nothing)
+    return name_of_operation(call) + (call.tag == 0 ? "" : fmt::format(", tag {}", call.tag));
   const auto type = name_of(call.type);
   if (call.operation == schedule::Operation::send_recv) {
     std::string text;
@@ -76,7 +100,7 @@ uint64_t layout_of(std::span<const uint64_t> counts) noexcept {
 namespace {
 
 uint64_t digest_of(const Call& call, uint64_t hash) {
-  const std::array<unsigned, fields> plain{unsigned(call.operation), unsigned(*call.algorithm),
+  const std::array<unsigned, fields> plain{operation_code(call), unsigned(*call.algorithm),
                                            unsigned(call.type), unsigned(call.reduction)};
   uint64_t digest = hash >> (64 - hash_bits);
   for (unsigned i = 0; i < fields; i++) digest |= uint64_t(plain[i] & 31) << (hash_bits + field_bits * i);

@@ -11,8 +11,12 @@
 
 namespace rondo::engine {
 
+/// Whose part a call is: that of a call of the user's which needs more than one operation, or nobody's.
+enum class PartOf : uint8_t { nothing, split, duplicate, grow };
+
 struct Call {
   schedule::Operation operation;
+  PartOf part_of = PartOf::nothing;
   std::optional<schedule::Algorithm> algorithm = {};  // nothing: what the engine selects
   DataType type = DataType::f32;
   Reduction reduction = Reduction::sum;
@@ -38,6 +42,8 @@ inline void renew(Call& call, const Call& next) noexcept {
 }
 /// "all_reduce of 1024 f32, sum"
 std::string describe(const Call& call);
+/// "all_reduce"; of a part of a call of the user's, the name of that.
+std::string name_of_operation(const Call& call);
 /// For Call::layout.
 uint64_t layout_of(std::span<const uint64_t> counts) noexcept;
 

@@ -28,12 +28,13 @@ uint64_t ticks(TimePoint time) { return uint64_t(time.time_since_epoch().count()
 TimePoint time_of(uint64_t ticks) { return TimePoint(TimePoint::duration(int64_t(ticks))); }
 
 constexpr uint64_t has_parts = 1ull << 40, is_reproducible = 1ull << 41;
+constexpr unsigned part_of_shift = 42, part_of_mask = 3;
 
 // Operation, type, reduction and algorithm, a byte each, and flags; the root shares the word of the peers.
 uint64_t packed(const Call& call) {
   return uint64_t(call.operation) | uint64_t(call.type) << 8 | uint64_t(call.reduction) << 16 |
          uint64_t(*call.algorithm) << 24 | (call.parts ? has_parts : 0) |
-         (call.reproducible ? is_reproducible : 0);
+         (call.reproducible ? is_reproducible : 0) | uint64_t(call.part_of) << part_of_shift;
 }
 
 }  // namespace
@@ -96,6 +97,7 @@ std::optional<Record> Recorder::at(uint64_t wanted) const {
   call.algorithm = schedule::Algorithm(data[kind] >> 24 & 0xff);
   call.count = data[count];
   call.reproducible = (data[kind] & is_reproducible) != 0;
+  call.part_of = PartOf(data[kind] >> part_of_shift & part_of_mask);
   call.tag = data[tag];
   call.vectors = data[vectors];
   call.layout = data[layout];

@@ -281,6 +281,8 @@ static void check_alone(void) {
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT); /* no secret */
   CHECK(strstr(rondo_last_error(), "Options::tls=1") != NULL);
   options.tls = -1;
+  options.root = NULL;
+  options.world = 1; /* nobody to tell */
   options.advertise = "nowhere";
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
   CHECK(strstr(rondo_last_error(), "Options::advertise=nowhere") != NULL);
@@ -293,8 +295,6 @@ static void check_alone(void) {
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
   CHECK(strstr(rondo_last_error(), "Options::fault=nonsense") != NULL);
   options.fault = NULL;
-  options.root = NULL;
-  options.world = 1;
   options.size = 4;
   CHECK(rondo_comm_create(&options, &alone) == RONDO_INVALID_ARGUMENT);
 }

@@ -127,6 +127,7 @@ TEST_CASE("mismatch: each field that differs is named, and nothing is written pa
   };
   const Difference differences[] = {
       {"operation: ", [](engine::Call& call) { call.operation = Operation::all_gather; }},
+      {"grow", [](engine::Call& call) { call.part_of = engine::PartOf::grow; }},
       {"type: ", [](engine::Call& call) { call.type = DataType::i32; }},
       {"reduction: ", [](engine::Call& call) { call.reduction = Reduction::max; }},
       {"count, root, order or tag", [](engine::Call& call) { call.count -= 1; }},

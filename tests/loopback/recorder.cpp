@@ -19,6 +19,7 @@ Record record_of(uint64_t number) {
   record.sequence = number;
   record.collective = number;
   record.call = {.operation = number % 2 ? Operation::all_reduce : Operation::broadcast,
+                 .part_of = engine::PartOf(number % 4),
                  .algorithm = number % 2 ? schedule::Algorithm::ring : schedule::Algorithm::tree,
                  .type = number % 2 ? DataType::f32 : DataType::i64,
                  .count = number * 3,
@@ -32,9 +33,9 @@ void begin(Recorder& recorder, const Record& record) { recorder.begin(record, re
 bool is_whole(const Record& record) {
   const Record right = record_of(record.sequence);
   return record.collective == right.collective && record.call.operation == right.call.operation &&
-         record.call.algorithm == right.call.algorithm && record.call.type == right.call.type &&
-         record.call.count == right.call.count && record.call.root == right.call.root &&
-         record.began == right.began;
+         record.call.part_of == right.call.part_of && record.call.algorithm == right.call.algorithm &&
+         record.call.type == right.call.type && record.call.count == right.call.count &&
+         record.call.root == right.call.root && record.began == right.began;
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ TEST_CASE("recorder: keeps the last operations, whole") {
   CHECK(recorder.at(98)->outcome == Record::Outcome::done);
   CHECK(recorder.at(99)->outcome == Record::Outcome::failed);
   CHECK(recorder.at(100)->outcome == Record::Outcome::running);
-  CHECK(recorder.text(2).find("#99 all_reduce of 297 f32, sum: failed after ") == 0);
+  CHECK(recorder.text(2).find("#99 grow: failed after ") == 0);
 }
 
 TEST_CASE("recorder: the parts of an uneven operation and the peers of a send come back") {

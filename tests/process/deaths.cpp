@@ -148,34 +148,50 @@ TEST_CASE("deaths: a stopped rank is named when the deadline has passed, and lea
   }
 }
 
+namespace {
+
+// Jobs of every size over either transport, in which rank 0 or the last is the one that fails.
+std::vector<Situation> first_or_last() {
+  std::vector<Situation> all;
+  for (const Situation& at : situations())
+    for (const uint32_t rank : {0u, at.world - 1}) all.push_back({at.transport, at.world, rank});
+  return all;
+}
+
+// All at once: they only wait.
+std::vector<std::unique_ptr<Workers>> start_all(const std::vector<Situation>& where, const std::string& mode,
+                                                const std::vector<std::string>& environment) {
+  std::vector<std::unique_ptr<Workers>> all;
+  for (const Situation& at : where) {
+    auto job = job_of(at, mode, 1000);
+    job.environment = environment;
+    all.push_back(std::make_unique<Workers>(job));
+  }
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("deaths: a rank that comes late is waited for") {
-  for (const uint32_t victim : {0u, 3u})
-    for (const std::string transport : {"tcp", "shm"}) {
-      CAPTURE(transport);
-      CAPTURE(victim);
-      Workers workers(job_of({transport, 4, victim}, "late", 1000));
-      const auto ended = workers.wait();
-      for (uint32_t rank = 0; rank < 4; rank++) {
-        CAPTURE(ended[rank].out);
-        CHECK(ended[rank].code == 0);
-        CHECK(has(ended[rank].out, "fine 4"));
-        const double joined = number_after(ended[rank], "joined");
-        CHECK(joined < 2.2 + slack);
-        if (rank != victim) CHECK(joined > 2 - slack);
-      }
+  const auto where = first_or_last();
+  const auto all = start_all(where, "late", {});
+  for (size_t i = 0; i < all.size(); i++) {
+    CAPTURE_SITUATION(where[i]);
+    const auto ended = all[i]->wait();
+    for (uint32_t rank = 0; rank < ended.size(); rank++) {
+      CAPTURE(ended[rank].out);
+      CHECK(ended[rank].code == 0);
+      CHECK(has(ended[rank].out, fmt::format("fine {}", where[i].world)));
+      const double joined = number_after(ended[rank], "joined");
+      CHECK(joined < 2.2 + slack);
+      if (rank != where[i].victim) CHECK(joined > 2 - slack);
     }
+  }
 }
 
 TEST_CASE("deaths: without rank 0, or another, nobody joins, and all that wait say so at the init timeout") {
-  std::vector<std::unique_ptr<Workers>> all;
-  std::vector<Situation> where;
-  for (const Situation& at : situations())
-    for (const uint32_t absent : {0u, at.world - 1}) where.push_back({at.transport, at.world, absent});
-  for (const Situation& at : where) {
-    auto job = job_of(at, "absent", 1);
-    job.environment = {"RONDO_INIT_TIMEOUT=2"};
-    all.push_back(std::make_unique<Workers>(job));
-  }
+  const auto where = first_or_last();
+  const auto all = start_all(where, "absent", {"RONDO_INIT_TIMEOUT=2"});
   for (size_t i = 0; i < all.size(); i++) {
     CAPTURE_SITUATION(where[i]);
     const auto ended = all[i]->wait(int(where[i].victim));
@@ -194,27 +210,94 @@ TEST_CASE("deaths: without rank 0, or another, nobody joins, and all that wait s
   }
 }
 
+namespace {
+
+void check_declined(const Ended& ended, uint32_t rank, uint32_t victim, const std::string& setting) {
+  CAPTURE(rank);
+  CAPTURE(ended.out);
+  CHECK(ended.code == 5);
+  const auto told = report(ended, "join");
+  REQUIRE(told);
+  CHECK(told->code == "invalid_argument");
+  CHECK(has(told->text, setting));
+  CHECK(told->took < 2);
+  if (rank == victim) return;
+  CHECK(told->peer == int(victim));
+  CHECK(has(told->text, fmt::format("rank {} could not join: ", victim)));
+}
+
+}  // namespace
+
 TEST_CASE("deaths: what keeps one rank from joining is told to all at once") {
-  for (const Situation& at : situations()) {
-    CAPTURE_SITUATION(at);
-    const uint32_t victim = at.world - 1;
-    auto job = job_of(at, "loop", 1);
-    job.own.resize(at.world);
-    job.own[victim] = {"RONDO_INTERFACE=nothing-of-this-name"};
-    Workers workers(job);
-    const auto ended = workers.wait();
-    for (uint32_t rank = 0; rank < at.world; rank++) {
-      CAPTURE(rank);
-      CAPTURE(ended[rank].out);
-      CHECK(ended[rank].code == 5);
-      const auto told = report(ended[rank], "join");
-      REQUIRE(told);
-      CHECK(told->code == "invalid_argument");
-      if (rank != victim) CHECK(told->peer == int(victim));
-      if (rank != victim) CHECK(has(told->text, fmt::format("rank {} could not join: ", victim)));
-      CHECK(has(told->text, "nothing-of-this-name"));
-      CHECK(told->took < 2);
+  // The first is found out after rank 0 has been reached, the others before anything is tried.
+  const std::string settings[]{"RONDO_INTERFACE=nothing-of-this-name",
+                               "RONDO_PORTS=9-1",
+                               "RONDO_TLS=maybe",
+                               "RONDO_INIT_TIMEOUT=never",
+                               "RONDO_LOG=loud",
+                               "RONDO_ADVERTISE=here"};
+  size_t next = 0;
+  for (const Situation& at : first_or_last())
+    for (const size_t part : {0, 1, 2}) {
+      const std::string& setting = settings[part == 0 ? 0 : 1 + next++ % 5];
+      CAPTURE_SITUATION(at);
+      CAPTURE(setting);
+      auto job = job_of(at, "loop", 1);
+      job.own.resize(at.world);
+      job.own[at.victim] = {setting};
+      Workers workers(job);
+      const auto ended = workers.wait();
+      for (uint32_t rank = 0; rank < at.world; rank++) check_declined(ended[rank], rank, at.victim, setting);
     }
+}
+
+TEST_CASE("deaths: a rank whose settings are wrong is heard under TLS too") {
+  for (const uint32_t victim : {0u, 2u})
+    for (const std::string setting : {"RONDO_TLS=maybe", "RONDO_HEARTBEAT=often"}) {
+      // As rank 0 it cannot know whether the others use TLS: they are told that it does not.
+      if (victim == 0 && setting == "RONDO_TLS=maybe") continue;
+      CAPTURE(victim);
+      CAPTURE(setting);
+      auto job = job_of({"tcp", 3, victim}, "loop", 1);
+      const auto port = 15000 + rondo::random_number() % 15000;
+      job.environment = {fmt::format("RONDO_ROOT=127.0.0.1:{}", port)};
+      job.own.assign(3, {"RONDO_TLS=1"});
+      job.own[victim].push_back(setting);
+      Workers workers(job);
+      const auto ended = workers.wait();
+      for (uint32_t rank = 0; rank < 3; rank++) check_declined(ended[rank], rank, victim, setting);
+    }
+}
+
+TEST_CASE("deaths: a table that rank 0 cannot read is told to all at once") {
+  auto job = job_of({"tcp", 3, 0}, "loop", 1);
+  job.environment = {"RONDO_TUNING=/nowhere/table"};
+  Workers workers(job);
+  const auto ended = workers.wait();
+  for (uint32_t rank = 0; rank < 3; rank++) {
+    CAPTURE(ended[rank].out);
+    const auto told = report(ended[rank], "join");
+    REQUIRE(told);
+    CHECK(has(told->text, "/nowhere/table"));
+    CHECK(told->took < 2);
+    if (rank != 0) CHECK(has(told->text, "rank 0 could not join: "));
+  }
+}
+
+TEST_CASE("deaths: a rank whose settings are wrong does not wait long for those that it would tell") {
+  std::vector<std::unique_ptr<Command>> alone;
+  for (const uint32_t rank : {0u, 1u})
+    alone.push_back(std::make_unique<Command>(
+        std::vector<std::string>{WORKER_EXE},
+        std::vector<std::string>{fmt::format("RONDO_ROOT=unix:@rondo-test-{}", rondo::random_number()),
+                                 "RONDO_SECRET=s", "RONDO_WORLD=2", fmt::format("RONDO_RANK={}", rank),
+                                 "RONDO_PORTS=9-1"}));
+  for (const auto& each : alone) {
+    const auto ended = each->wait();
+    CAPTURE(ended.out);
+    CHECK(ended.code == 5);
+    CHECK(has(ended.out, "RONDO_PORTS=9-1"));
+    CHECK(ended.seconds < 2 + slack);
   }
 }
 
@@ -234,22 +317,20 @@ TEST_CASE("deaths: 64 descriptors are enough for 32 ranks, also to learn of a de
 }
 
 TEST_CASE("deaths: when rank 0 has left in order a death is still told to those that wait for the dead") {
-  for (const std::string transport : {"tcp", "shm"})
-    for (const uint32_t world : {3u, 5u}) {
-      CAPTURE(transport);
-      CAPTURE(world);
-      const uint32_t victim = world - 2;
-      Workers workers({world, transport, {"orphans", std::to_string(victim), "1000"}});
-      REQUIRE(workers[0].wait_for_output("left"));
-      for (uint32_t rank = 1; rank < world; rank++) REQUIRE(workers[rank].wait_for_output("waits"));
-      const double since = seconds_now();
-      ::kill(workers[victim].pid(), SIGKILL);
-      const auto ended = workers.wait();
-      for (uint32_t rank = 1; rank < world; rank++) {
-        if (rank == victim) continue;
-        CAPTURE(rank);
-        check_lost(ended[rank], victim, since);
-      }
-      CHECK(ended[0].code == 0);
+  const std::vector<Situation> where{{"tcp", 3, 1}, {"tcp", 5, 3}, {"shm", 3, 1}, {"shm", 5, 3}};
+  const auto all = start_all(where, "orphans", {});
+  for (size_t i = 0; i < all.size(); i++) {
+    CAPTURE_SITUATION(where[i]);
+    Workers& workers = *all[i];
+    const auto& [transport, world, victim] = where[i];
+    REQUIRE(workers[0].wait_for_output("left"));
+    for (uint32_t rank = 1; rank < world; rank++) REQUIRE(workers[rank].wait_for_output("waits"));
+    const double since = seconds_now();
+    ::kill(workers[victim].pid(), SIGKILL);
+    for (uint32_t rank = 1; rank < world; rank++) {
+      CAPTURE(rank);
+      if (rank != victim) check_lost(workers[rank].wait(), victim, since);
     }
+  }
+  for (const auto& workers : all) CHECK((*workers)[0].wait().code == 0);
 }

@@ -19,7 +19,16 @@ constexpr Field fields[] = {{"operation", "broadcast", "all_reduce"},
                             {"reduction", "max", "sum"},
                             {"count", "999", "1000"},
                             {"root", "1", "0"},
-                            {"order", "broadcast", "all_reduce"}};
+                            {"order", "broadcast", "all_reduce"},
+                            {"root-of-nothing", "broadcast of 0 f32, root 1", "broadcast of 0 f32, root 0"},
+                            {"weighted-reduction", "premul_sum", "weighted_avg"},
+                            {"weights", "all_reduce of 1000 f32, sum", "premul_sum"},
+                            {"reproducible", "reproducible: yes", "no"},
+                            {"algorithm", "ring", "direct"},
+                            {"tag", "77", "66"},
+                            {"split", "split", "all_reduce of 1000 f32, sum"},
+                            {"duplicate", "duplicate", "split"},
+                            {"grow", "grow", "barrier"}};
 
 void check_field(const Field& field, const Ended& ended, uint32_t rank, const Situation& at) {
   CAPTURE(std::string(field.name));
@@ -80,33 +89,37 @@ TEST_CASE(
 }
 
 TEST_CASE("disagreements: a child of fork that lives on does not hide its parent's death") {
+  auto all = situations();
   for (const std::string transport : {"tcp", "shm"})
-    for (const uint32_t victim : {0u, 1u, 3u}) {
-      CAPTURE(transport);
-      CAPTURE(victim);
-      Workers workers({4, transport, {"fork", std::to_string(victim), "1000"}});
-      REQUIRE(workers.all_say("runs"));
-      REQUIRE(workers[victim].wait_for_output("child "));
-      const double since = seconds_now();
-      ::kill(workers[victim].pid(), SIGKILL);
-      const auto ended = workers.wait();
-      CHECK(workers[victim].alive().size() == 1);
-      for (uint32_t rank = 0; rank < 4; rank++) {
-        if (rank == victim) continue;
-        CAPTURE(rank);
-        const Report told = check_lost(ended[rank], victim, since);
-        CHECK(has(told.text, fmt::format("rank {} (pid ", victim)));
-      }
+    for (const uint32_t victim : {0u, 1u, 3u}) all.push_back({transport, 4, victim});
+  for (const Situation& at : all) {
+    CAPTURE(at.transport);
+    CAPTURE(at.world);
+    CAPTURE(at.victim);
+    Workers workers({at.world, at.transport, {"fork", std::to_string(at.victim), "1000"}});
+    REQUIRE(workers.all_say("runs"));
+    REQUIRE(workers[at.victim].wait_for_output("child "));
+    const double since = seconds_now();
+    ::kill(workers[at.victim].pid(), SIGKILL);
+    const auto ended = workers.wait();
+    CHECK(workers[at.victim].alive().size() == 1);
+    for (uint32_t rank = 0; rank < at.world; rank++) {
+      if (rank == at.victim) continue;
+      CAPTURE(rank);
+      const Report told = check_lost(ended[rank], at.victim, since);
+      CHECK(has(told.text, fmt::format("rank {} (pid ", at.victim)));
     }
+  }
 }
 
 TEST_CASE("disagreements: a program that a rank runs inherits nothing of the job") {
-  for (const std::string transport : {"tcp", "shm"}) {
-    Workers workers({3, transport, {"exec"}});
+  for (const Situation& at : situations()) {
+    CAPTURE(at.transport);
+    Workers workers({at.world, at.transport, {"exec"}});
     for (const Ended& ended : workers.wait()) {
       CAPTURE(ended.out);
       CHECK(ended.code == 0);
-      CHECK(has(ended.out, "fine 3"));
+      CHECK(has(ended.out, fmt::format("fine {}", at.world)));
       CHECK(has(ended.out, "-> pipe:"));
       for (const char* kind : {"socket:", "memfd:", "anon_inode:"}) CHECK(!has(ended.out, kind));
     }
@@ -114,12 +127,13 @@ TEST_CASE("disagreements: a program that a rank runs inherits nothing of the job
 }
 
 TEST_CASE("disagreements: a child of fork that ends in order does no harm to the job") {
-  for (const std::string transport : {"tcp", "shm"}) {
-    Workers workers({3, transport, {"child"}});
+  for (const Situation& at : situations()) {
+    CAPTURE(at.transport);
+    Workers workers({at.world, at.transport, {"child"}});
     for (const Ended& ended : workers.wait()) {
       CAPTURE(ended.out);
       CHECK(ended.code == 0);
-      CHECK(has(ended.out, "fine 3"));
+      CHECK(has(ended.out, fmt::format("fine {}", at.world)));
     }
   }
 }

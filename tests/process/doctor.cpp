@@ -250,6 +250,7 @@ TEST_CASE("doctor --pid: a rank at work tells what it does; once it is stopped, 
   CHECK(has(explained.out, " of 2, communicator "));
   CHECK(has(explained.out, ": interface lo: "));
   CHECK(has(explained.out, "transport  shm: all ranks see each other's memory"));
+  CHECK(has(explained.out, "encryption none: the data stay in this machine's memory"));
   CHECK(has(explained.out, "algorithm  the model's choice for 2 ranks over shm, "));
   CHECK(has(explained.out, "last call  "));
   ::kill(rank, SIGSTOP);
@@ -259,6 +260,23 @@ TEST_CASE("doctor --pid: a rank at work tells what it does; once it is stopped, 
   CHECK(stopped.code == 1);
   CHECK(has(stopped.err, "has not answered in time"));
   CHECK(stopped.seconds < 4);
+}
+
+TEST_CASE("explain --pid: says what TLS means for the data of a job") {
+  const auto encryption = [](const std::string& tls, const std::string& transport) {
+    Command job({RONDO_EXE, "run", "-n", "2", "--", RONDO_EXE, "bench", "all_reduce", "-e", "8",
+                 "--iterations", "10000000"},
+                {"RONDO_TLS=" + tls, "RONDO_TRANSPORT=" + transport});
+    for (int attempt = 0; attempt < 100; ++attempt, ::usleep(50'000))
+      for (const pid_t pid : job.alive())
+        if (const Ended asked = run({RONDO_EXE, "explain", "--pid", std::to_string(pid)}); asked.code == 0)
+          return asked.out;
+    return std::string();
+  };
+  CHECK(has(encryption("1", "tcp"), "encryption TLS 1.3 on every TCP connection (RONDO_TLS=1)"));
+  CHECK(has(encryption("0", "tcp"), "encryption none: what the ranks send can be read and altered"));
+  CHECK(has(encryption("1", "shm"),
+            "encryption none of the data, which stay in this machine's memory; TLS 1.3"));
 }
 
 TEST_CASE("doctor --pid: no process, not Rondo's, and those that do not answer rightly") {

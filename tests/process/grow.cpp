@@ -92,7 +92,7 @@ TEST_CASE("grow: one that misses the news that all have met is told by those tha
   const auto ended = survive(2, "drop@rank=1,operation=2,peer=2", "tcp");
   INFO(ended.out << ended.err);
   CHECK(ended.code == 0);
-  CHECK(lines_with(ended, "timeout: rank 2 of 3, operation #2 (all_reduce") == 1);
+  CHECK(lines_with(ended, "timeout: rank 2 of 3, operation #2 (grow)") == 1);
   CHECK(lines_with(ended, "rest: rank 2 of 3: wrong") == 1);
   CHECK(lines_with(ended, "of 4: right") == 4);
   CHECK(lines_with(ended, "right") == 4);
@@ -111,6 +111,17 @@ TEST_CASE("grow: a newcomer that never comes is named at the deadline, and the o
     CHECK(seconds > 0.9);
     CHECK(seconds < 2);
   }
+}
+
+TEST_CASE("grow: a newcomer whose settings are wrong says so, and the old communicator goes on") {
+  const std::string root = "unix:@rondo-test-grow-" + std::to_string(::getpid());
+  const auto ended =
+      grow("grow 1 15 " + root, "RONDO_PORTS=9-1 RONDO_ROOT=" + root + " " GROWER_EXE " come; exit 0");
+  CHECK_MESSAGE(ended.code == 0, ended.out);
+  CHECK(ended.seconds < 3);
+  CHECK(lines_with(ended, "[3] cannot join: RONDO_PORTS=9-1") == 1);
+  CHECK(lines_with(ended, "invalid_argument: rank 3 could not join: RONDO_PORTS=9-1") == 3);
+  CHECK(lines_with(ended, "of 3: right") == 3);
 }
 
 TEST_CASE("grow: ranks that expect different newcomers are told who differs, and go on as they are") {

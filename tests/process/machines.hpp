@@ -8,12 +8,13 @@
 
 namespace rondo::test {
 
-// The beginning of a shell script for `unshare -n -m`. This machine (which has docker0 too) and another with a cable
-// between them, gone when their processes are; $NET1 and $NET2 are their addresses, $there runs a command over there.
+// The beginning of a shell script for `unshare -n -m`. This machine (which has docker0 and an interface with nothing but
+// a link-local address too, both of which come before eth0) and another with a cable between them, gone when their processes are; $NET1 and $NET2 are their addresses, $there runs a command over there.
 // The name of rank 0's machine means 127.0.1.1 on itself, as on Debian.
 inline const std::string two_machines = R"sh(set -e
 ip link set lo up
 ip link add docker0 type bridge; ip addr add 172.30.0.1/24 dev docker0; ip link set docker0 up
+ip link add auto0 type bridge; ip addr add 169.254.7.1/16 dev auto0; ip link set auto0 up
 unshare -n -m sleep 60 >/dev/null 2>&1 & other=$!
 there="nsenter -t $other -n -m"
 while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done

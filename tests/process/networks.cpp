@@ -39,7 +39,7 @@ Ended three_here(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-TEST_CASE("networks: no rank gives another machine its loopback address or docker0's") {
+TEST_CASE("networks: no rank gives another machine its loopback address, docker0's or a link-local one") {
   if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
   const auto ended = on_two_machines("");
   CAPTURE(ended.err);
@@ -50,6 +50,16 @@ TEST_CASE("networks: no rank gives another machine its loopback address or docke
   CHECK(says(ended, "rondo[0] info: transport tcp: the ranks cannot share memory: rank "));
   CHECK(says(ended, "another network namespace"));
   CHECK(ended.out.find("3 ranks over tcp") != std::string::npos);
+}
+
+TEST_CASE("networks: naming an interface is not enough for its link-local address to be taken") {
+  if (!has_networks()) SKIP_TEST("needs root, ip, unshare and network namespaces");
+  const auto by_name = on_two_machines("auto0");
+  CAPTURE(by_name.err);
+  CHECK(by_name.code == 2);
+  CHECK(says(by_name, "RONDO_INTERFACE=auto0: allows no address of this machine"));
+  CHECK(says(by_name, "auto0 (169.254.7.1)"));
+  CHECK_FALSE(by_name.too_late);
 }
 
 TEST_CASE("networks: IPv6 only") {

@@ -42,6 +42,16 @@ TEST_CASE("doctor: TLS is right beside a secret, and where there is one rank") {
   CHECK(has(fault_of({{"RONDO_SECRET", "x"}, {"RONDO_TLS", "yes"}}), "RONDO_TLS=yes"));
 }
 
+TEST_CASE("doctor: it is said what TLS means for the data") {
+  const auto said = [](Variables variables) { return praise(with(std::move(variables)), "TLS"); };
+  CHECK(has(said({}), "off (RONDO_TLS)"));
+  CHECK(has(said({{"RONDO_TLS", "0"}}), "off (RONDO_TLS)"));
+  CHECK(has(said({{"RONDO_TLS", "1"}}),
+            "data in shared memory, where the ranks are all on one machine, are not"));
+  CHECK(has(said({{"RONDO_TLS", "1"}, {"RONDO_TRANSPORT", "tcp"}}), "the data of every rank do"));
+  CHECK(has(said({{"RONDO_TLS", "yes"}}), "see environment"));
+}
+
 TEST_CASE("doctor: before there are ranks, the secret may still come from rondo run") {
   for (const Variables& variables : {Variables{{"RONDO_TLS", "1"}}, {{"RONDO_ADVERTISE", "203.0.113.2"}}}) {
     const Finding finding = only(with(variables), "environment", {2u, ""});

@@ -50,6 +50,43 @@ TEST_CASE("environment: torchrun's variables are enough, and its agent keeps its
   CHECK(with({{"MASTER_ADDR", "fd00::2"}})->root == "[fd00::2]:29501");
 }
 
+TEST_CASE("environment: with wrong settings it can still be known where and who this rank is") {
+  const auto left_of = [](Variables more, const Options& in_code = {}) {
+    Variables all{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"RONDO_ROOT", "unix:@a"}, {"RONDO_SECRET", "s"}};
+    for (auto& [name, value] : more) all[name] = value;
+    REQUIRE_FALSE(resolve(in_code, fake(all)).ok());
+    return essential(in_code, fake(all));
+  };
+  for (const Variables& wrong : {Variables{{"RONDO_PORTS", "9-1"}},
+                                 {{"RONDO_TIMEOUT", "soon"}},
+                                 {{"RONDO_TLS", "x"}},
+                                 {{"RONDO_LISTEN", "x"}, {"RONDO_TLS", "x"}}}) {
+    CAPTURE(wrong.begin()->first);
+    const auto left = left_of(wrong);
+    REQUIRE(left);
+    CHECK(left->rank == 1u);
+    CHECK(left->world == 2u);
+    CHECK(left->root == "unix:@a");
+    CHECK(left->secret == "s");
+    CHECK(left->tls.has_value() == !wrong.contains("RONDO_TLS"));
+  }
+  CHECK(left_of({{"RONDO_PORTS", "9-1"}, {"RONDO_TLS", "1"}})->tls == true);
+  Options in_code;
+  in_code.rank = 0;
+  in_code.root = "unix:@b";
+  in_code.transport = "pigeon";
+  const auto left = left_of({}, in_code);
+  REQUIRE(left);
+  CHECK(left->rank == 0u);
+  CHECK(left->root == "unix:@b");
+  CHECK(left->transport == "auto");
+  // Nobody can be told.
+  for (const Variables& wrong : {Variables{{"RANK", "2"}},
+                                 {{"RONDO_ROOT", "nowhere"}},
+                                 {{"RONDO_SECRET_FILE", "/no"}, {"RONDO_SECRET", ""}}})
+    CHECK_FALSE(left_of(wrong));
+}
+
 TEST_CASE("environment: code wins over RONDO_*, RONDO_* wins over the launcher") {
   const Variables both{{"RONDO_RANK", "2"},         {"RONDO_WORLD", "3"},
                        {"RONDO_ROOT", "unix:@job"}, {"RONDO_INIT_TIMEOUT", "0.25"},

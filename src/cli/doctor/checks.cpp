@@ -10,7 +10,7 @@ struct Check {
   Findings (*judge)(const Machine&, const Plan&);
 };
 
-constexpr std::array<Check, 14> checks{{
+constexpr std::array<Check, 15> checks{{
     {"environment", check_environment},
     {"descriptors", check_descriptors},
     {"locked memory", check_locked_memory},
@@ -23,6 +23,7 @@ constexpr std::array<Check, 14> checks{{
     {"host name", check_host_name},
     {"ports", check_ports},
     {"root", check_root},
+    {"TLS", check_tls},
     {"RDMA", check_rdma},
     {"GPUs", check_gpus},
 }};

@@ -21,6 +21,7 @@ Findings check_interfaces(const Machine&, const Plan&);
 Findings check_host_name(const Machine&, const Plan&);
 Findings check_ports(const Machine&, const Plan&);
 Findings check_root(const Machine&, const Plan&);
+Findings check_tls(const Machine&, const Plan&);
 Findings check_rdma(const Machine&, const Plan&);
 Findings check_gpus(const Machine&, const Plan&);
 
