@@ -1,4 +1,4 @@
-// What a call may be given beside its buffers.
+// What a call may be given beside its buffers, and what is counted of all calls.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -30,6 +30,14 @@ struct Tensor {
   const void* input;
   void* output;
   size_t count;  ///< elements
+};
+
+/// What this rank has sent in all operations that have ended (and maybe more) since its communicator was
+/// made; readable at any time, also during an operation. Payload is user data (or partials of it); headers
+/// are all that Rondo adds. A full-width ring all-reduce of m bytes sends exactly 2(N-1)m payload bytes over
+/// all ranks.
+struct Counters {
+  uint64_t operations = 0, payload_bytes_sent = 0, header_bytes_sent = 0;
 };
 
 }  // namespace rondo

@@ -1,8 +1,6 @@
 // rondo::Communicator: collective operations among the ranks of a job.
 #pragma once
 #include <algorithm>
-#include <chrono>
-#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,14 +19,6 @@ namespace engine {
 struct Call;
 enum class PartOf : uint8_t;
 }  // namespace engine
-
-/// What this rank has sent in all operations that have ended (and maybe more) since its communicator was
-/// made; readable at any time, also during an operation. Payload is user data (or partials of it); headers
-/// are all that Rondo adds. A full-width ring all-reduce of m bytes sends exactly 2(N-1)m payload bytes over
-/// all ranks.
-struct Counters {
-  uint64_t operations = 0, payload_bytes_sent = 0, header_bytes_sent = 0;
-};
 
 /// The ranks of a job and the operations among them. Move-only; destruction is local (never waits for peers)
 /// and takes well under a second. Operations block until this rank's part is complete and its buffers are its
@@ -139,16 +129,14 @@ class Communicator {
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<void> reduce(std::span<In, N> input, std::span<T, M> output, Reduction reduction = Reduction::sum,
                       Rank root = 0, const CallOptions& call = {}) {
-    if (auto fits = rank() == root ? same_size("reduce", input.size(), output.size()) : Result<void>(); !fits)
-      return fits.error();
+    if (auto fits = same_size_at(root, "reduce", input.size(), output.size()); !fits) return fits.error();
     return reduce(input.data(), output.data(), input.size(), data_type_of<T>, reduction, root, call);
   }
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<Work> async_reduce(std::span<In, N> input, std::span<T, M> output,
                             Reduction reduction = Reduction::sum, Rank root = 0,
                             const CallOptions& call = {}) {
-    if (auto fits = rank() == root ? same_size("reduce", input.size(), output.size()) : Result<void>(); !fits)
-      return fits.error();
+    if (auto fits = same_size_at(root, "reduce", input.size(), output.size()); !fits) return fits.error();
     return async_reduce(input.data(), output.data(), input.size(), data_type_of<T>, reduction, root, call);
   }
 
@@ -199,18 +187,14 @@ class Communicator {
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<void> gather(std::span<In, N> input, std::span<T, M> output, Rank root = 0,
                       const CallOptions& call = {}) {
-    if (auto fits =
-            rank() == root ? same_size("gather", input.size() * world(), output.size()) : Result<void>();
-        !fits)
+    if (auto fits = same_size_at(root, "gather", input.size() * world(), output.size()); !fits)
       return fits.error();
     return gather(input.data(), output.data(), input.size(), data_type_of<T>, root, call);
   }
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<Work> async_gather(std::span<In, N> input, std::span<T, M> output, Rank root = 0,
                             const CallOptions& call = {}) {
-    if (auto fits =
-            rank() == root ? same_size("gather", input.size() * world(), output.size()) : Result<void>();
-        !fits)
+    if (auto fits = same_size_at(root, "gather", input.size() * world(), output.size()); !fits)
       return fits.error();
     return async_gather(input.data(), output.data(), input.size(), data_type_of<T>, root, call);
   }
@@ -219,18 +203,14 @@ class Communicator {
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<void> scatter(std::span<In, N> input, std::span<T, M> output, Rank root = 0,
                        const CallOptions& call = {}) {
-    if (auto fits =
-            rank() == root ? same_size("scatter", output.size() * world(), input.size()) : Result<void>();
-        !fits)
+    if (auto fits = same_size_at(root, "scatter", output.size() * world(), input.size()); !fits)
       return fits.error();
     return scatter(input.data(), output.data(), output.size(), data_type_of<T>, root, call);
   }
   template <Element T, InputOf<T> In, size_t N, size_t M>
   Result<Work> async_scatter(std::span<In, N> input, std::span<T, M> output, Rank root = 0,
                              const CallOptions& call = {}) {
-    if (auto fits =
-            rank() == root ? same_size("scatter", output.size() * world(), input.size()) : Result<void>();
-        !fits)
+    if (auto fits = same_size_at(root, "scatter", output.size() * world(), input.size()); !fits)
       return fits.error();
     return async_scatter(input.data(), output.data(), output.size(), data_type_of<T>, root, call);
   }
@@ -406,6 +386,7 @@ class Communicator {
   Result<std::optional<Communicator>> split_as(engine::PartOf caller, std::optional<uint32_t> color,
                                                int64_t key, const CallOptions& options);
   static Result<void> same_size(const char* operation, size_t expected, size_t given);
+  Result<void> same_size_at(Rank root, const char* operation, size_t expected, size_t given) const;
   Result<void> same_parts(const char* operation, size_t input, size_t output) const;
   Result<void> fits_parts(const char* operation, std::span<const size_t> counts, size_t whole,
                           size_t part) const;

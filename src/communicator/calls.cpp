@@ -80,6 +80,11 @@ Result<void> Communicator::same_size(const char* operation, size_t expected, siz
   return wrong(operation, fmt::format("the second buffer must have {} elements, not {}", expected, given));
 }
 
+Result<void> Communicator::same_size_at(Rank root, const char* operation, size_t expected,
+                                        size_t given) const {
+  return rank() == root ? same_size(operation, expected, given) : Result<void>();
+}
+
 Result<void> Communicator::same_parts(const char* operation, size_t input, size_t output) const {
   if (auto same = same_size(operation, input, output); !same) return same;
   if (world() == 0 || input % world() == 0) return {};
