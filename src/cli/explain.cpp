@@ -21,12 +21,13 @@ using Names = std::vector<std::string>;
 constexpr uint32_t largest_printed_world = 16384;
 
 struct Arguments {
-  std::string operation = "all_reduce", algorithm;
+  std::string operation, algorithm;
   uint32_t world = 0, root = 0;
   std::optional<uint32_t> rank;
   std::vector<uint32_t> nodes;  // of every rank; empty: all on one
   bool json = false, selection = false;
   pid_t pid = 0;
+  std::string type = "f32", reduction = "sum";  // of a selection
   SelectionOf selection_of;
 };
 
@@ -44,6 +45,17 @@ Names algorithms(std::string_view operation = {}) {
   for (const Schedule& entry : schedule::catalogue())
     if (operation.empty() || name_of(entry.operation) == operation) add(names, name_of(entry.algorithm));
   return names;
+}
+template <class Values>
+Names names_of(const Values& values) {
+  Names names;
+  for (const auto value : values) add(names, name_of(value));
+  return names;
+}
+// The one of that name, which is there.
+template <class Values>
+auto named(const Values& values, std::string_view name) {
+  return std::ranges::find_if(values, [&](auto value) { return name_of(value) == name; });
 }
 std::string listed(const Names& names) { return CLI::detail::join(names, ", "); }
 
@@ -64,6 +76,23 @@ void check_fits(const Schedule& entry, const Arguments& given) {
   if (!given.nodes.empty() && entry.algorithm != schedule::Algorithm::hierarchical)
     refuse("--nodes", "only hierarchical looks at nodes");
   check_nodes(given);
+}
+
+// The same of a selection, whose names are known to be names.
+void check_selection(Arguments& given) {
+  check_nodes(given);
+  SelectionOf& of = given.selection_of;
+  of.world = given.world;
+  of.nodes = given.nodes;
+  for (const Schedule& entry : schedule::catalogue())
+    if (name_of(entry.operation) == given.operation) of.operation = entry.operation;
+  of.type = *named(all_data_types, given.type);
+  of.reduction = *named(all_reductions, given.reduction);
+  if (!is_defined(of.type, of.reduction))
+    refuse("--op", "there is no " + given.reduction + " of " + given.type);
+  const bool moves = of.operation && !schedule::reduces(*of.operation);
+  if (moves && (of.reduction != Reduction::sum || of.reproducible))
+    refuse(of.reproducible ? "--reproducible" : "--op", given.operation + " reduces nothing");
 }
 
 // Checks what concerns more than one option; throws CLI::ValidationError.
@@ -102,9 +131,6 @@ using Options = std::vector<CLI::Option*>;
 // Of the steps of one schedule.
 Options add_steps(CLI::App& command, Arguments& given) {
   return {
-      command.add_option("--operation", given.operation, "What the schedule does")
-          ->check(one_of(operations()))
-          ->capture_default_str(),
       command.add_option("--algorithm", given.algorithm, "How it does it")->check(one_of(algorithms())),
       command.add_option("--rank", given.rank, "Only the steps of this rank"),
       command
@@ -129,6 +155,13 @@ Options add_selection(CLI::App& command, Arguments& given) {
       command.add_option("--cores", of.cores, "Cores of a node, for --selection")
           ->check(CLI::Range(1u, 1u << 16))
           ->capture_default_str(),
+      command.add_option("--type", given.type, "Element type, for --selection")
+          ->check(one_of(names_of(all_data_types)))
+          ->capture_default_str(),
+      command.add_option("--op", given.reduction, "Reduction, for --selection")
+          ->check(one_of(names_of(all_reductions)))
+          ->capture_default_str(),
+      command.add_flag("--reproducible", of.reproducible, "Of reproducible calls, for --selection"),
   };
 }
 
@@ -141,6 +174,10 @@ Options add_job(CLI::App& command, Arguments& given) {
           .add_option("--nodes", given.nodes,
                       "The node of every rank, for hierarchical and --selection: 0,0,1,1")
           ->delimiter(','),
+      command
+          .add_option("--operation", given.operation,
+                      "What the schedule does (all_reduce), or the only line of --selection")
+          ->check(one_of(operations())),
   };
 }
 
@@ -171,13 +208,12 @@ CLI::App* add_explain(CLI::App& app, std::function<int()>& action) {
     }
     if (given->world == 0) throw CLI::RequiredError("--world");
     if (given->selection) {
-      given->selection_of.world = given->world;
-      given->selection_of.nodes = given->nodes;
-      check_nodes(*given);
+      check_selection(*given);
       action = [given] { return explain_selection(given->selection_of); };
       return;
     }
     if (given->algorithm.empty()) throw CLI::RequiredError("--algorithm (or --selection)");
+    if (given->operation.empty()) given->operation = "all_reduce";
     const Schedule& entry = chosen(*given);
     action = [given, &entry] { return explain(*given, entry); };
   });

@@ -22,17 +22,19 @@ constexpr std::array operations{Operation::all_reduce, Operation::reduce_scatter
                                 Operation::all_gather, Operation::broadcast,      Operation::gather,
                                 Operation::scatter,    Operation::all_to_all,     Operation::send_recv,
                                 Operation::barrier};
-constexpr uint64_t elements_of_any = uint64_t(1) << 40, large_elements = uint64_t(1) << 28;
+constexpr uint64_t elements_of_any = uint64_t(1) << 40, large_bytes = uint64_t(1) << 30;
 
-// Of f32 sums, as a communicator without RONDO_ALGORITHM chooses.
+// As a communicator without RONDO_ALGORITHM chooses.
 class Chooser {
  public:
   Chooser(const SelectionOf& given, const Tuning& tuning)
-      : selection_({given.world, given.transport == "shm", given.cores, given.nodes}), tuning_(tuning) {}
+      : given_(given),
+        selection_({given.world, given.transport == "shm", given.cores, given.nodes}),
+        tuning_(tuning) {}
 
   Algorithm chosen(Operation operation, uint64_t elements) {
-    const engine::Call call{.operation = operation, .count = elements};
-    const auto tuned = tuning_.find(operation, 4 * elements);
+    const engine::Call call = call_of(operation, elements);
+    const auto tuned = tuning_.find(operation, elements * size_of(given_.type));
     return tuned && engine::can_run(call, *tuned) ? *tuned : selection_.choose(call);
   }
 
@@ -52,7 +54,7 @@ class Chooser {
     const Algorithm algorithm = chosen(operation, elements);
     std::string text;
     size_t others = 0;
-    const auto all = selection_.candidates({.operation = operation, .count = elements});
+    const auto all = selection_.candidates(call_of(operation, elements));
     if (all.size() == 1) return "";
     for (const bool other : {false, true})
       for (const auto& candidate : all)
@@ -64,7 +66,15 @@ class Chooser {
 
  private:
   static std::string duration(double ns) { return fmt::format("{:.1f}", ns / 1000); }
+  engine::Call call_of(Operation operation, uint64_t elements) const {
+    return {.operation = operation,
+            .type = given_.type,
+            .reduction = given_.reduction,
+            .count = elements,
+            .reproducible = given_.reproducible};
+  }
 
+  const SelectionOf& given_;
   engine::Selection selection_;
   const Tuning& tuning_;
 };
@@ -86,14 +96,16 @@ bool is_tuned_by(const SelectionOf& about, const std::string& table) {
 
 void print_selection(const SelectionOf& about, const std::string& table, const char* indent) {
   const Tuning tuning = tuning_for(about, table).value_or(Tuning{});
+  const uint64_t bytes = size_of(about.type);
   Chooser chooser(about, tuning);
   for (const Operation operation : operations) {
+    if (about.operation && operation != *about.operation) continue;
     const bool sized = operation != Operation::barrier;
     for (uint64_t elements = 0; elements < elements_of_any;) {
       const uint64_t last = sized ? chooser.last_alike(operation, elements) : elements_of_any;
       const bool ends = last < elements_of_any;
-      const auto predicted = chooser.predicted(operation, ends ? last : sized ? large_elements : 0);
-      fmt::print("{}{} {} {}{}{}\n", indent, name_of(operation), ends ? std::to_string(4 * last) : "max",
+      const auto predicted = chooser.predicted(operation, ends ? last : sized ? large_bytes / bytes : 0);
+      fmt::print("{}{} {} {}{}{}\n", indent, name_of(operation), ends ? std::to_string(bytes * last) : "max",
                  name_of(chooser.chosen(operation, elements)), predicted.empty() ? "" : "  # ", predicted);
       elements = last + 1;
     }
@@ -109,8 +121,9 @@ int explain_selection(const SelectionOf& given) {
     table = read->text();
     note = is_tuned_by(given, table) ? ", as tuned" : "; the tuning file is for another job";
   }
-  fmt::print("# {} ranks over {}, {} cores on a node, f32 sums{}\n", given.world, given.transport,
-             given.cores, note);
+  fmt::print("# {} ranks over {}, {} cores on a node, {} {}{}{}\n", given.world, given.transport, given.cores,
+             name_of(given.type), given.reduction == Reduction::sum ? "sums" : name_of(given.reduction),
+             given.reproducible ? ", reproducible" : "", note);
   fmt::print(
       "# operation, up to so many bytes of the whole vector, algorithm; predicted us at that size, or at 1 "
       "GiB,\n"

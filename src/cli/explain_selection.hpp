@@ -1,8 +1,11 @@
 // `rondo explain --selection`: which algorithm every operation runs up to which size.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "schedule/step.hpp"
 
 namespace rondo::cli {
 
@@ -14,6 +17,11 @@ struct SelectionOf {
   std::string transport = "tcp", tuning;  // a file of rondo tune, or none
   uint32_t cores = cores_here();          // of a node
   std::vector<uint32_t> nodes = {};       // of every rank; empty: all on one
+  // Of which calls; of operations that move, the first two are enough.
+  std::optional<schedule::Operation> operation = {};  // nothing: all
+  DataType type = DataType::f32;
+  Reduction reduction = Reduction::sum;
+  bool reproducible = false;
 };
 
 /// Whether the text of a file of rondo tune is for such a job.

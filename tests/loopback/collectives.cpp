@@ -1,4 +1,8 @@
-// Every operation x type x reduction x world x count x placement over sockets and over the fake link.
+// Every operation x algorithm x type x reduction x world x count x placement over sockets, shared memory and the fake link.
+//
+// The whole product is run of f32. Of every other type each (operation, algorithm, reduction, placement) is run with one of
+// the counts, which rotates from case to case and from type to type: all pairs of type and count, operation and type, and
+// so on. Misalignments and roots rotate through all of it. collectives_large.cpp has the large vectors.
 #include "cases.hpp"
 #include "tests/skip.hpp"
 
@@ -56,12 +60,23 @@ TEST_CASE("collectives over shared memory") {
   }
 }
 
+TEST_CASE("collectives over shared memory: every world from 9 to 33") {
+  for (uint32_t n = 9; n <= 33; n++) {
+    World world = World::over_shm(n);
+    std::vector<Case> cases;
+    for (const Case& c : cases_for(n, {uint64_t(n) + 1}))
+      if (c.reduction == Reduction::sum && (c.in_place || c.root % 7 == 0)) cases.push_back(c);
+    run_cases<float>(world, cases);
+  }
+}
+
 TEST_CASE("collectives over shared memory with few small slots and sleepers") {
   for (const uint32_t n : {2u, 3u, 8u}) {
     World world = World::over_shm(n, {.slot_bytes = 64, .slots = 2});
     for (Rank rank = 0; rank < n; rank++)
       world.waiter(rank).set_budget({});  // sleep as soon as nothing moves
-    run_all_types(world, {uint64_t(n) + 1, 1023});
+    run_all_types(world,
+                  {uint64_t(n) + 1, n == 8 ? uint64_t(257) : 1023});  // of f32 two slots and one element
   }
 }
 
@@ -140,13 +155,13 @@ TEST_CASE("collectives: direct, 1 Mi + 1 elements, over sockets and shared memor
 }
 
 TEST_CASE("collectives over sockets whose kernel buffers hold far less than a window") {
+  const uint64_t count = 150'000;  // two windows: TCP crawls here
   for (const SocketKind kind : {SocketKind::tcp4_tiny, SocketKind::unix_tiny, SocketKind::tls_tiny}) {
     World world = World::over_sockets(4, kind);
-    run_cases<float>(world,
-                     {{Operation::all_reduce, Algorithm::direct, Reduction::sum, 300'000, true, 0, 0},
-                      {Operation::all_reduce, Algorithm::ring, Reduction::sum, 300'000, true, 0, 0},
-                      {Operation::reduce_scatter, Algorithm::ring, Reduction::max, 300'000, false, 1, 0},
-                      {Operation::all_gather, Algorithm::ring, Reduction::sum, 300'000, false, 1, 0}});
+    run_cases<float>(world, {{Operation::all_reduce, Algorithm::direct, Reduction::sum, count, true, 0, 0},
+                             {Operation::all_reduce, Algorithm::ring, Reduction::sum, count, true, 0, 0},
+                             {Operation::reduce_scatter, Algorithm::ring, Reduction::max, count, false, 1, 0},
+                             {Operation::all_gather, Algorithm::ring, Reduction::sum, count, false, 1, 0}});
   }
 }
 

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -44,6 +46,35 @@ TEST_CASE("communicator: every operation through the public face") {
       CHECK(comm.counters().operations == 7);
     });
   }
+}
+
+TEST_CASE("communicator: nothing at all, from and to nowhere, is an operation like any other") {
+  for (const uint32_t world : {1u, 4u})
+    on_every_transport(world, [&](Communicator& comm) {
+      const auto type = DataType::bf16;
+      const std::vector<size_t> none(world);
+      const Rank next = (comm.rank() + 1) % world, previous = (comm.rank() + world - 1) % world;
+      for (const Reduction reduction : {Reduction::sum, Reduction::weighted_avg}) {
+        CHECK(comm.all_reduce(nullptr, nullptr, 0, type, reduction).ok());
+        CHECK(comm.reduce_scatter(nullptr, nullptr, 0, type, reduction).ok());
+        CHECK(comm.reduce_scatter_v(nullptr, nullptr, none, type, reduction).ok());
+        CHECK(comm.reduce(nullptr, nullptr, 0, type, reduction, world - 1).ok());
+        CHECK(comm.all_reduce_group({}, type, reduction).ok());
+      }
+      CHECK(comm.all_gather(nullptr, nullptr, 0, type).ok());
+      CHECK(comm.all_gather_v(nullptr, nullptr, none, type).ok());
+      CHECK(comm.broadcast(nullptr, 0, type, world - 1).ok());
+      CHECK(comm.gather(nullptr, nullptr, 0, type, world - 1).ok());
+      CHECK(comm.scatter(nullptr, nullptr, 0, type, world - 1).ok());
+      CHECK(comm.all_to_all(nullptr, nullptr, 0, type).ok());
+      CHECK(comm.all_to_all_v(nullptr, none, nullptr, none, type).ok());
+      CHECK(comm.send_recv(nullptr, 0, next, nullptr, 0, previous, type).ok());
+      CHECK(comm.counters().operations == 18);
+      CHECK(comm.counters().payload_bytes_sent == 0);
+      std::vector<float> four(4, 1);
+      CHECK(comm.all_reduce(std::span(four)).ok());
+      CHECK(four == std::vector<float>(4, float(world)));
+    });
 }
 
 TEST_CASE("communicator: bad arguments are refused before anything is sent, and it works on") {
@@ -227,6 +258,31 @@ TEST_CASE("communicator: several at once, from several threads, in any order") {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+TEST_CASE("communicator: four of them used by four threads, each in an order of its own") {
+  on_every_transport(2, [](Communicator& comm) {
+    std::vector<Communicator> all;
+    for (int i = 0; i < 4; i++) all.push_back(*comm.duplicate());
+    std::atomic<int> wrong{0};
+    const auto caller = [&](unsigned seed) {
+      std::vector<size_t> order(1000);
+      for (size_t i = 0; i < order.size(); i++) order[i] = i % 4;
+      std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+      for (size_t first = 0; first < order.size(); first += 50) {
+        std::vector<std::vector<int32_t>> data(50, std::vector<int32_t>(100, 1));
+        std::vector<Work> works;
+        for (size_t i = 0; i < 50; i++)
+          works.push_back(*all[order[first + i]].async_all_reduce(std::span(data[i])));
+        for (Work& work : works) wrong += !work.wait().ok();
+        for (const auto& vector : data) wrong += vector != std::vector<int32_t>(100, 2);
+      }
+    };
+    std::vector<std::thread> callers;
+    for (unsigned t = 0; t < 4; t++) callers.emplace_back(caller, 4 * comm.rank() + t);
+    for (auto& thread : callers) thread.join();
+    CHECK(wrong == 0);
+  });
 }
 
 TEST_CASE("communicator: 100 times made, used and destroyed leaves descriptors and threads as they were") {

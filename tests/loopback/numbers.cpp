@@ -124,6 +124,10 @@ TEST_CASE("numbers: three tokens with a mean of 2 and one of 10 have a mean of 4
                           {.timeout = {}, .weight = first ? 3. : 1.})
               .ok());
     CHECK(mean == 4.f);
+    // In one operation, with the weight in its header of 24 bytes.
+    CHECK(comm.counters().operations == 1);
+    CHECK(comm.counters().header_bytes_sent == 24);
+    CHECK(comm.counters().payload_bytes_sent == sizeof(float));
     CHECK(comm.all_reduce(std::span(&mean, 1), Reduction::weighted_avg, {.timeout = {}, .weight = 0}).ok());
     CHECK(std::bit_cast<uint32_t>(mean) == 0);
     int8_t byte = first ? 50 : 7;
@@ -301,6 +305,18 @@ TEST_CASE("numbers: a NaN anywhere is everybody's minimum, wherever it is") {
       CHECK(comm.all_reduce(std::span(none), Reduction::max).ok());
       CHECK(none == std::vector<float>(6, 9));
     }
+  });
+}
+
+TEST_CASE("numbers: a count that neither ranks nor vectors of the processor divide") {
+  on_every_transport(3, [](Communicator& comm) {
+    const size_t count = 10'556'587;
+    std::vector<float> data(count);
+    for (size_t i = 0; i < count; i++) data[i] = float(comm.rank() + i % 7);
+    CHECK(comm.all_reduce(std::span(data)).ok());
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) wrong += data[i] != float(3 + 3 * (i % 7));
+    CHECK(wrong == 0);
   });
 }
 

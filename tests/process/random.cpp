@@ -24,3 +24,16 @@ TEST_CASE("random programs: 2,000 sequences of operations give what a model give
     }
   }
 }
+
+TEST_CASE("random programs: one wrong byte on a link is found, and told with the seed and the operation") {
+  for (const char* transport : {"tcp", "shm"}) {
+    std::string faults = "corrupt@rank=1,operation=40";  // some of these send nothing, or nothing that counts
+    for (int operation = 41; operation < 60; operation++)
+      faults += fmt::format(";corrupt@rank=1,operation={}", operation);
+    const auto ended = run({RONDO_EXE, "run", "-n", "3", "--", RANDOM_EXE, "4711", "0", "250"},
+                           {fmt::format("RONDO_TRANSPORT={}", transport), "RONDO_FAULT=" + faults}, 100);
+    CHECK(ended.code == 1);
+    CHECK_MESSAGE(ended.out.find("seed 4711 sequence ") != std::string::npos, (ended.out + ended.err));
+    CHECK_MESSAGE(ended.out.find(" wrong\n") != std::string::npos, (ended.out + ended.err));
+  }
+}

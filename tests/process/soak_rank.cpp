@@ -21,7 +21,7 @@
 #include <deque>
 #include <thread>
 
-#include "random_operations.hpp"
+#include "random_sequence.hpp"
 #include "tests/usage.hpp"
 
 using namespace rondo;

@@ -117,6 +117,13 @@ TEST_CASE("environment: code wins over RONDO_*, RONDO_* wins over the launcher")
   CHECK(from_code->secret == "t");
 }
 
+TEST_CASE("environment: reproducible sums for all calls") {
+  CHECK(with({{"RONDO_REPRODUCIBLE", "1"}})->reproducible == true);
+  CHECK(with({{"RONDO_REPRODUCIBLE", "0"}})->reproducible == false);
+  CHECK_FALSE(with({})->reproducible.has_value());
+  check_refused({{"RONDO_REPRODUCIBLE", "yes"}}, {"RONDO_REPRODUCIBLE=yes", "0 to 1"});
+}
+
 TEST_CASE("environment: a world of one needs no root") {
   const auto options = resolve({}, fake({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
   REQUIRE(options.ok());

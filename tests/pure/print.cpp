@@ -43,6 +43,17 @@ std::string complaint(const std::string& arguments) {
   return {};
 }
 
+// Its exit code and what it prints.
+std::pair<int, std::string> printed(const std::string& arguments) {
+  const std::string command = std::string(RONDO_EXECUTABLE) + " explain " + arguments;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (const size_t n = std::fread(piece.data(), 1, piece.size(), pipe)) text.append(piece.data(), n);
+  return {WEXITSTATUS(pclose(pipe)), text};
+}
+
 int exit_code(const std::string& arguments) {
   const std::string command = std::string(RONDO_EXECUTABLE) + " " + arguments + " >/dev/null 2>&1";
   return WEXITSTATUS(std::system(command.c_str()));
@@ -171,9 +182,10 @@ TEST_CASE("explain: a wrong command line is told what would be right") {
 TEST_CASE("explain: what it would not look at is refused, not ignored") {
   const std::string selection = "--selection --world 4 ", pid = "--pid 1 ";
   CHECK(complaint(selection + "--transport shm --cores 2 --nodes 0,0,1,1 --tuning x") == "");
+  CHECK(complaint(selection + "--operation reduce --type bf16 --op weighted_avg --reproducible") == "");
+  CHECK(complaint(selection + "--operation broadcast --type u8") == "");
   CHECK(complaint(pid) == "");
-  for (const std::string option :
-       {"--json", "--rank 1", "--root 1", "--operation all_reduce", "--algorithm ring"}) {
+  for (const std::string option : {"--json", "--rank 1", "--root 1", "--algorithm ring"}) {
     const std::string name = option.substr(0, option.find(' '));
     for (const std::string& mode : {selection, pid}) {
       for (const std::string& line : {mode + option, option + " " + mode}) {
@@ -184,10 +196,49 @@ TEST_CASE("explain: what it would not look at is refused, not ignored") {
       }
     }
   }
-  for (const char* option : {"--world 4", "--nodes 0,0", "--selection"})
+  for (const char* option : {"--world 4", "--nodes 0,0", "--selection", "--operation all_reduce"})
     CHECK(contains(complaint(pid + option), "excludes"));
-  for (const char* option : {"--transport shm", "--cores 2", "--tuning x"})
+  for (const char* option :
+       {"--transport shm", "--cores 2", "--tuning x", "--type bf16", "--op max", "--reproducible"})
     CHECK(contains(complaint(std::string("--algorithm ring --world 4 ") + option), "--selection"));
+  CHECK(contains(complaint(selection + "--type f64s"), "--type: f64s is not one of: f64, f32, f16"));
+  CHECK(contains(complaint(selection + "--op mean"), "--op: mean is not one of: sum, prod"));
+  CHECK(contains(complaint(selection + "--op bit_xor"), "--op: there is no bit_xor of f32"));
+  CHECK(contains(complaint(selection + "--type i32 --op weighted_avg"), "no weighted_avg of i32"));
+  CHECK(contains(complaint(selection + "--operation scatter --op max"), "--op: scatter reduces nothing"));
+  CHECK(
+      contains(complaint(selection + "--operation all_gather --reproducible"), "--reproducible: all_gather"));
+}
+
+TEST_CASE("explain: the selection is that of the operation, the type and the demands that are asked for") {
+  const std::string ranks = "--selection --world 4 --cores 2 --transport ";
+  const auto uses = [&](const std::string& arguments, const std::string& line) {
+    const auto ended = printed(ranks + arguments);
+    const std::string& text = ended.second;
+    CAPTURE(arguments);
+    CAPTURE(text);
+    CHECK(ended.first == 0);
+    CHECK(contains(text, line));
+    return text;
+  };
+  // The line of the largest sizes, f32 sums unless asked otherwise.
+  CHECK(contains(uses("tcp", "all_reduce max ring"), ", f32 sums\n"));
+  CHECK(contains(uses("tcp", "\nbarrier max dissemination"), "\nsend_recv max direct\n"));
+  // Only the operation that is named.
+  const std::string broadcast = uses("tcp --operation broadcast", "broadcast max ring");
+  CHECK(!contains(broadcast, "all_reduce"));
+  CHECK(!contains(broadcast, "barrier"));
+  // A ring's sums are in no canonical order, nor do they meet their weights.
+  const std::string reproducible = uses("tcp --operation all_reduce --reproducible", "all_reduce max direct");
+  CHECK(contains(reproducible, ", f32 sums, reproducible\n"));
+  CHECK(!contains(reproducible, " ring"));
+  for (const std::string reduction : {"premul_sum", "weighted_avg"}) {
+    const std::string weighted =
+        uses("tcp --operation reduce_scatter --type bf16 --op " + reduction, "reduce_scatter max direct");
+    CHECK(contains(weighted, ", bf16 " + reduction + "\n"));
+    CHECK(!contains(weighted, " ring"));
+    CHECK(!contains(weighted, "halving"));
+  }
 }
 
 TEST_CASE("docs/algorithms.md prints what the command prints, for all that the catalogue has") {
@@ -196,17 +247,13 @@ TEST_CASE("docs/algorithms.md prints what the command prints, for all that the c
   std::set<std::string> titles;  // "ring all_reduce"
   for (std::string line; std::getline(page, line);) {
     if (line.rfind(prompt, 0) != 0) continue;
-    std::string shown, printed;
+    std::string shown;
     const std::string arguments = line.substr(prompt.size());
     while (std::getline(page, line) && line != "```") shown += line + "\n";
-    const std::string command = std::string(RONDO_EXECUTABLE) + " explain " + arguments;
-    std::FILE* pipe = popen(command.c_str(), "r");
-    REQUIRE(pipe != nullptr);
-    std::array<char, 4096> piece{};
-    while (const size_t n = std::fread(piece.data(), 1, piece.size(), pipe)) printed.append(piece.data(), n);
-    REQUIRE(pclose(pipe) == 0);
+    const auto [code, text] = printed(arguments);
+    REQUIRE(code == 0);
     CAPTURE(arguments);
-    CHECK(shown == printed);
+    CHECK(shown == text);
     titles.insert(shown.substr(2, shown.find(',') - 2));
   }
   for (const Schedule& schedule : catalogue())
