@@ -33,8 +33,9 @@ class [[nodiscard]] Work {
   /// Whether it has ended. Never blocks.
   bool test() const noexcept;
   /// Calls `callback` once, when the operation has ended: on the thread that ended it, which may be the
-  /// library's own, or now if it has. It must be short, must not throw, and must not wait for an operation.
-  /// One callback per Work; without effect on one that was moved from.
+  /// library's own, or now if it has. It must be short and must not throw: on the library's thread all communicators
+  /// wait for it. It may destroy the communicator, unless it runs within a call on that. Several are called in their
+  /// order; without effect on a Work that was moved from.
   void on_end(std::function<void()> callback);
   /// The error with which it ended; nothing while it is under way or when all went well.
   std::optional<Error> error() const;

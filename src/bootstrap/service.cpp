@@ -1,5 +1,6 @@
 #include "bootstrap/service.hpp"
 
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -57,11 +58,15 @@ std::shared_ptr<Service> Service::instance() {
   return service;
 }
 
+// libcrypto is not to clean up after itself at the end of the process: it would before static objects are destroyed,
+// and a communicator that is one of them may be connecting still.
 Service::Service()
     : core_(std::make_shared<Core>()),
       keep_(asio::make_work_guard(core_->context)),
       thread_(start(core_)),
-      state_door_(std::make_shared<StateDoor>(core_->context)) {}
+      state_door_(std::make_shared<StateDoor>(core_->context)) {
+  ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+}
 
 Service::~Service() {
   state_door_.reset();

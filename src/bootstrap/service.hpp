@@ -2,6 +2,7 @@
 // communicator, asleep in one asio io_context.
 #pragma once
 #include <array>
+#include <asio/dispatch.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -35,13 +36,13 @@ void unless_without_memory(Call call) noexcept {
   }
 }
 
-/// Any thread but the service thread of `context`. Has it make the call, and waits until it has, at most
-/// service_patience.
+/// Has the service thread of `context` make the call, and waits until it has, at most service_patience. On that
+/// thread: here and now.
 template <class Call>
 void call_on(asio::io_context& context, Call call) noexcept {
   unless_without_memory([&] {
     const auto done = std::make_shared<std::promise<void>>();
-    asio::post(context, [done, call = std::move(call)] {
+    asio::dispatch(context, [done, call = std::move(call)] {
       call();
       done->set_value();
     });

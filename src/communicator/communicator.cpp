@@ -35,6 +35,7 @@ std::optional<std::string> nothing_set(const char*) { return std::nullopt; }
 Communicator::Communicator(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  if (this == &other) return *this;
   const Communicator before(std::move(*this));
   state_ = std::move(other.state_);
   return *this;
@@ -75,6 +76,10 @@ Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
+  if (options.timeout && options.timeout->count() <= 0)
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{}: a timeout of {} ms is none; it must be above 0", describe(call),
+                             options.timeout->count())};
   call.weight = options.weight;
   call.tag = options.tag;
   call.reproducible = options.reproducible.value_or(reproducible);

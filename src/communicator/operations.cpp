@@ -11,6 +11,9 @@ namespace {
 // The service thread has other communicators and the control plane to look after.
 constexpr std::chrono::microseconds turn{100};
 
+// Whose callbacks this thread is in.
+thread_local const Operations* calling_back = nullptr;
+
 }  // namespace
 
 void Operations::run(Operation& operation) {
@@ -36,6 +39,8 @@ void Operations::attach(Operation& operation, std::function<void()> then) {
   {
     const Lock lock(mutex_);
     if (!operation.ended.load(std::memory_order_relaxed)) {
+      if (operation.then)
+        then = [first = std::move(operation.then), second = std::move(then)] { first(), second(); };
       operation.then = std::move(then);
       return;
     }
@@ -45,8 +50,8 @@ void Operations::attach(Operation& operation, std::function<void()> then) {
 
 void Operations::close() {
   Lock lock(mutex_);
-  while (driven_ || front_ != nullptr) {
-    if (driven_)
+  while (driven_by_another() || front_ != nullptr) {
+    if (driven_by_another())
       wait_for_change(lock, TimePoint::max());
     else
       drive(lock, nullptr, TimePoint::max());
@@ -84,14 +89,19 @@ void Operations::end(Operation& operation) {
   if (waiting_ > 0) changed_.notify_all();
 }
 
-// The driver: of operations that have ended. The lock is given up meanwhile, the drive is not.
+// The driver: of operations that have ended. The lock is given up meanwhile, the drive is not; but a callback that
+// waits, or destroys the communicator, drives.
 void Operations::call_back(Lock& lock) {
   if (callbacks_.empty()) return;
   const auto callbacks = std::exchange(callbacks_, {});
   lock.unlock();
+  const auto* const outer = std::exchange(calling_back, this);
   for (const auto& callback : callbacks) callback();
+  calling_back = outer;
   lock.lock();
 }
+
+bool Operations::driven_by_another() const { return driven_ && calling_back != this; }
 
 // The driver: operations whose deadline came before their turn end here, out of order; after that the
 // communicator has failed, so none that follows them is run. The front one looks after itself.
@@ -127,7 +137,7 @@ bool Operations::await(Lock& lock, Operation& operation, TimePoint until) {
   const auto ended = [&] { return operation.ended.load(std::memory_order_relaxed); };
   bool in_time = true;
   while (!ended() && in_time)
-    in_time = driven_ ? wait_for_change(lock, until) : drive(lock, &operation, until);
+    in_time = driven_by_another() ? wait_for_change(lock, until) : drive(lock, &operation, until);
   // This thread may be the one that was woken to drive.
   if (!driven_ && front_ != nullptr) pass_on();
   return ended();
@@ -148,7 +158,7 @@ bool Operations::wait_for_change(Lock& lock, TimePoint until) {
 // Everything in order until `mine` has ended, or all when there is none; false when `until` came first.
 bool Operations::drive(Lock& lock, const Operation* mine, TimePoint until) {
   const auto done = [&] { return mine ? mine->ended.load(std::memory_order_relaxed) : front_ == nullptr; };
-  driven_ = true;
+  const bool in_callback = std::exchange(driven_, true);
   bool in_time = true;
   while (!done() && in_time) {
     lock.unlock();
@@ -157,7 +167,7 @@ bool Operations::drive(Lock& lock, const Operation* mine, TimePoint until) {
     if (in_time) pop();
     call_back(lock);
   }
-  driven_ = false;
+  driven_ = in_callback;
   return in_time;
 }
 
@@ -208,7 +218,10 @@ Operations::Next Operations::serve() {
     call_back(lock);
     progress = Progress::moved;
   }
-  call_back(lock);
+  if (!callbacks_.empty()) {
+    call_back(lock);
+    progress = Progress::moved;  // the front may be another one now
+  }
   driven_ = false;
   if (waiting_ > 0) changed_.notify_all();
   if (waiting_ > 0 || front_ == nullptr) return {};

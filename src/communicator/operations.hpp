@@ -95,6 +95,7 @@ class Operations {
   bool front_has_ended(TimePoint until);
   engine::Progress pass();
   bool wait_for_change(Lock& lock, TimePoint until);
+  bool driven_by_another() const;
   void pass_on();
   void drop_late();
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "communicator/pending.hpp"
 
 namespace rondo {
@@ -40,8 +42,9 @@ Result<void> Work::wait(std::chrono::milliseconds limit) {
   if (!pending_) return moved_from();
   if (pending_->operations->wait(pending_->operation, deadline_after(limit)))
     return outcome_of(pending_->operation);
-  return Error{ErrorCode::timeout, fmt::format("{} has not ended within {} ms; it goes on",
-                                               describe(pending_->operation.call), limit.count())};
+  return Error{ErrorCode::timeout,
+               fmt::format("{} has not ended within {} ms; it goes on", describe(pending_->operation.call),
+                           std::max<int64_t>(limit.count(), 0))};
 }
 
 bool Work::test() const noexcept {

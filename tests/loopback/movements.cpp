@@ -251,24 +251,3 @@ TEST_CASE("movements: what looks alike and is not meant to be the same is told a
     return comm.all_reduce(std::span(data), Reduction::sum, options);
   });
 }
-
-TEST_CASE("movements: a callback comes once, when the operation has ended") {
-  on_every_transport(2, [](Communicator& comm) {
-    std::vector<float> data(100'000, 1);
-    std::atomic<int> called{0};
-    {
-      auto work = comm.async_all_reduce(std::span(data));
-      REQUIRE(work.ok());
-      work->on_end([&] { called++; });
-      CHECK(work->wait().ok());
-    }
-    const auto limit = std::chrono::steady_clock::now() + milliseconds(5000);
-    while (called == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-    CHECK(called == 1);
-    auto work = comm.async_barrier();
-    REQUIRE(work.ok());
-    CHECK(work->wait().ok());
-    work->on_end([&] { called++; });  // it has ended: now
-    CHECK(called == 2);
-  });
-}

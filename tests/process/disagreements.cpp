@@ -126,6 +126,21 @@ TEST_CASE("disagreements: a program that a rank runs inherits nothing of the job
   }
 }
 
+TEST_CASE(
+    "disagreements: a communicator in a static object is of use, and ends in order, after main has "
+    "returned") {
+  for (const Situation& at : situations()) {
+    CAPTURE(at.transport);
+    CAPTURE(at.world);
+    Workers workers({at.world, at.transport, {"static", std::to_string(at.victim)}, {"RONDO_TLS=1"}});
+    for (const Ended& ended : workers.wait()) {
+      CAPTURE(ended.out);
+      CHECK(ended.code == 0);
+      CHECK(ended.err.empty());
+    }
+  }
+}
+
 TEST_CASE("disagreements: a child of fork that ends in order does no harm to the job") {
   for (const Situation& at : situations()) {
     CAPTURE(at.transport);

@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -280,6 +281,23 @@ int differ(const Part& part) {
   return 3;
 }
 
+// Destroyed in the opposite order, after main has returned.
+struct Training {
+  std::vector<float> data = std::vector<float>(elements, 1.f);
+  std::optional<Communicator> comm;
+  std::optional<Work> work;
+} training;
+
+// An operation is under way when main returns, and links are still made: the victim comes a little later.
+int end_with_main(Communicator comm, bool is_victim) {
+  training.comm.emplace(std::move(comm));
+  if (is_victim) std::this_thread::sleep_for(milliseconds(200));
+  auto work = training.comm->async_all_reduce(std::span(training.data));
+  if (!work) return say("call", now(), work.error()), 3;
+  training.work.emplace(std::move(*work));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -304,6 +322,7 @@ int main(int argc, char** argv) {
   if (part.mode == "abort") return abort_others(std::move(*comm), part);
   if (part.mode == "orphans") return without_rank_0(std::move(*comm), part);
   if (part.mode == "exec") return list_descriptors(std::move(*comm), part);
+  if (part.mode == "static") return end_with_main(std::move(*comm), is_victim);
   if (part.mode == "child") return return_from_child(std::move(*comm), part);
   return loop(std::move(*comm), part);
 }
