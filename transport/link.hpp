@@ -80,6 +80,8 @@ class Fabric {
   // Starts connecting to `peer` where that has not happened, and returns at once; both null while it is under
   // way. The doorbell rings when it is done. The endpoints live as long as the fabric.
   virtual Result<Pair> open(Rank peer, Lane lane) noexcept = 0;
+  // What comes from a peer on lane 0, where that link is there already; connects nothing.
+  virtual Rx* arrived(Rank) noexcept { return nullptr; }
   // One writer, many readers: what this rank publishes to all other ranks of the communicator, and where it
   // reads what `peer` publishes. Null where the ranks cannot all see one memory; the same on every rank.
   virtual Tx* publication() noexcept { return nullptr; }

@@ -126,7 +126,8 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
   const auto& recorder = parts_->engine.recorder();
   const auto record = recorder.at(recorder.last());
   if (!record || parts_->job.world() == 1) return;
-  const auto key = key_of(*record, parts_->job.rank(), peer);
+  auto key = key_of(*record, parts_->job.rank(), peer);
+  if (const auto disputed = parts_->engine.disputed()) key = {0, *disputed};
   if (reason == Reason::ends) {
     const std::lock_guard lock(summary_mutex_);
     reported_ = key;

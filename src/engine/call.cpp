@@ -131,6 +131,10 @@ Header pair_header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint6
   return {sequence, digest_of(call, mix(epoch ^ mix(count ^ mix(call.tag)))), call.weight};
 }
 
+bool is_of_all(const Header& header) noexcept {
+  return field(header.digest, 0) != unsigned(schedule::Operation::send_recv);
+}
+
 std::optional<std::string> difference(const Header& ours, const Header& theirs) {
   if (ours.sequence == theirs.sequence && ours.digest == theirs.digest) return std::nullopt;
   constexpr std::array names{"operation", "algorithm", "type", "reduction"};

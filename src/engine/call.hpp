@@ -66,6 +66,8 @@ bool is_pairwise(const Call& call) noexcept;
 /// Of such a call: `count` elements go over the link, in its `sequence`-th call of this kind if it is a
 /// send_recv.
 Header pair_header_of(const Call& call, uint64_t epoch, uint64_t sequence, uint64_t count);
+/// Whether it is of a call that all ranks make, and `sequence` the number among those.
+bool is_of_all(const Header& header) noexcept;
 /// What differs, as "type: f32 here, f64 there"; nothing when the headers are equal.
 std::optional<std::string> difference(const Header& ours, const Header& theirs);
 

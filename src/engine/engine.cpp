@@ -15,7 +15,8 @@ Engine::Engine(const Place& place, Fabric& fabric, Waiter& waiter, const Failure
       execution_(place.rank, place.world, counters_),
       sent_(place.world),
       received_(place.world),
-      links_(place.world) {}
+      links_(place.world),
+      strays_(place.rank, place.world, fabric) {}
 
 Result<void> Engine::run(const Call& call, TimePoint deadline) {
   begin(call, deadline);
@@ -64,15 +65,16 @@ Progress Engine::advance() {
   if (!started_)
     if (const auto waits = start()) return *waits;
   const bool moved = execution_.pass();
-  if (execution_.done()) return end(std::nullopt);
+  if (execution_.done()) return end(stray());
   if (failure_.is_set()) return end(failure_.get());
   if (moved) {
     waiter_.moved();
     return Progress::moved;
   }
+  if (const auto& stale = execution_.stale()) return end(disagreement(*stale));
   if (auto error = execution_.failure()) return end(std::move(error));
   // The links, asked whether they are well, may have found the last release, which moves nothing.
-  if (execution_.done()) return end(std::nullopt);
+  if (execution_.done()) return end(stray());
   return rest();
 }
 
@@ -86,6 +88,7 @@ Progress Engine::rest() {
     case Waiter::Next::sleep:
       break;
   }
+  if (auto error = stray()) return end(std::move(error));
   fabric_.arm(true);
   armed_ = true;
   if (execution_.pass() || failure_.is_set()) return Progress::moved;
@@ -208,6 +211,40 @@ Result<bool> Engine::open_links() {
     peer.rx = pair->rx;
   }
   return true;
+}
+
+// What a peer has sent before it went on to a call in which this rank has heard of it, if only by way of others, is there
+// when that call ends.
+std::optional<Error> Engine::stray() {
+  strays_.beside(*program_, links_, !publishes());
+  const auto found = strays_.find(collectives_);
+  if (!found) return std::nullopt;
+  return disagreement(*found);
+}
+
+Error Engine::disagreement(const Stray& stray) {
+  const uint64_t number = stray.header.sequence;
+  if (number < collectives_ || call_.operation == schedule::Operation::send_recv) disputed_ = number;
+  auto differs = fmt::format("sequence number: {} here, {} there", collectives_, number);
+  if (const auto ours = collective(number))
+    if (const auto difference =
+            engine::difference(header_of(*ours, place_.epoch, number, window_for(*ours)), stray.header))
+      differs = *difference;
+  return {
+      ErrorCode::mismatch,
+      fmt::format("rank {} called something else than rank {} as collective #{}: {}. Every rank must make "
+                  "the same calls in the same order with the same arguments",
+                  stray.from, place_.rank, number, differs),
+      stray.from};
+}
+
+// Of the last calls.
+std::optional<Call> Engine::collective(uint64_t number) const {
+  for (uint64_t last = recorder_.last(), s = last; s > 0 && s + Recorder::capacity > last; s--) {
+    const auto record = recorder_.at(s);
+    if (record && record->collective == number) return record->call;
+  }
+  return std::nullopt;
 }
 
 Error Engine::late(const std::string& what, std::optional<Rank> peer) const {

@@ -10,6 +10,7 @@
 #include "engine/progress.hpp"
 #include "engine/recorder.hpp"
 #include "engine/selection.hpp"
+#include "engine/strays.hpp"
 #include "engine/tuning.hpp"
 #include "engine/waiter.hpp"
 
@@ -37,6 +38,9 @@ class Engine {
   /// communicator's failure. After an error nothing touches the call's memory any more, and the engine must
   /// not run another call.
   const std::optional<Error>& error() const noexcept { return error_; }
+  /// The number, among those of all ranks, of the call in which ranks disagree, where the error is a mismatch in
+  /// another one than the last.
+  std::optional<uint64_t> disputed() const noexcept { return disputed_; }
   /// begin, and advance until it has ended; the error.
   Result<void> run(const Call& call, TimePoint deadline);
   /// The driver: a time-out that tells what the call under way waits for.
@@ -59,6 +63,9 @@ class Engine {
   Result<bool> open_links();
   std::optional<Progress> start();
   Progress rest();
+  std::optional<Error> stray();
+  Error disagreement(const Stray& stray);
+  std::optional<Call> collective(uint64_t number) const;
   Progress end(std::optional<Error> error);
   void publish() noexcept;
   Error late(const std::string& what, std::optional<Rank> peer) const;
@@ -85,7 +92,9 @@ class Engine {
   Rank unopened_ = 0;            // the peer whose link is awaited
   bool started_ = false, armed_ = false;
   std::optional<Error> error_;
+  std::optional<uint64_t> disputed_;
   Links links_;
+  Strays strays_;
   std::map<std::tuple<schedule::Operation, schedule::Algorithm, Rank, Rank, Rank>, Program> programs_;
 };
 

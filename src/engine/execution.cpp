@@ -61,6 +61,7 @@ void Execution::start(const Program& program, const Call& call, std::span<const 
 void Execution::start_again(const Call& call, std::span<const Header> headers) {
   renew(call_, call);
   mismatch_.reset();
+  stale_.reset();
   std::array<std::byte*, 4> bases{};
   bases[size_t(Buffer::input)] = const_cast<std::byte*>(call.input);
   bases[size_t(Buffer::output)] = call.output;
@@ -244,6 +245,8 @@ bool Execution::take_header(uint32_t index) {
   Header theirs{};
   std::memcpy(&theirs, view.data, header_bytes);
   if (const auto differs = difference(link.header, theirs)) {
+    if (is_of_all(theirs) && is_of_all(link.header) && theirs.sequence < link.header.sequence)
+      stale_ = Stray{peer, theirs};
     mismatch_ = Error{
         ErrorCode::mismatch,
         fmt::format("rank {} called something else than rank {}: {}. Every rank must make the same calls "

@@ -33,8 +33,17 @@ struct PeerLinks {
 struct Links {
   explicit Links(uint32_t world) : pairs(world), publications(world) {}
   PeerLinks& of(const LinkQueue& queue) { return (queue.published ? publications : pairs)[queue.peer]; }
+  const PeerLinks& of(const LinkQueue& queue) const {
+    return (queue.published ? publications : pairs)[queue.peer];
+  }
 
   std::vector<PeerLinks> pairs, publications;
+};
+
+/// Of a peer: what it calls, or has called.
+struct Stray {
+  Rank from;
+  Header header;
 };
 
 /// Driver thread only. Made once per communicator; memory is kept between calls.
@@ -57,6 +66,8 @@ class Execution {
   bool done() const noexcept;
   /// Why it cannot go on: a mismatch or a closed link. Meaningful after a pass that moved nothing.
   std::optional<Error> failure() const;
+  /// The mismatch, where it is a header of an earlier call on a link that this one reads.
+  const std::optional<Stray>& stale() const noexcept { return stale_; }
   /// Which peers this rank waits for, for a time-out's message, and the first of them.
   std::string waiting_for() const;
   std::optional<Rank> first_awaited() const;
@@ -140,6 +151,7 @@ class Execution {
   std::vector<const std::byte*> sources_;  // of a fan, by rank
   std::vector<double> weights_;            // theirs
   std::optional<Error> mismatch_;
+  std::optional<Stray> stale_;
 };
 
 }  // namespace rondo::engine

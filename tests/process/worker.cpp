@@ -182,6 +182,18 @@ Result<void> reduce_in_place(Communicator& comm, std::vector<float>& data, Reduc
   return comm.all_reduce(std::span(data), reduction);
 }
 
+Result<void> reduce_to(Communicator& comm, std::vector<float>& data, Rank root) {
+  return comm.reduce(std::span(data), std::span(data), Reduction::sum, root);
+}
+Result<void> gather_to(Communicator& comm, std::vector<float>& data, Rank root) {
+  std::vector<float> all(comm.rank() == root ? data.size() * comm.world() : 0);
+  return comm.gather(std::span(data), std::span(all), root);
+}
+Result<void> scatter_from(Communicator& comm, std::vector<float>& data, Rank root) {
+  const std::vector<float> all(comm.rank() == root ? data.size() * comm.world() : 0);
+  return comm.scatter(std::span(all), std::span(data), root);
+}
+
 template <class T>
 Result<void> without_value(const Result<T>& result) {
   return result ? Result<void>() : result.error();
@@ -213,6 +225,21 @@ const std::vector<Difference>& differences() {
                   Data& data) { return comm.broadcast(std::span(data).first(elements), odd ? 1 : 0); }},
       {"root-of-nothing", [](Communicator& comm, bool odd,
                              Data& data) { return comm.broadcast(std::span(data).first(0), odd ? 1 : 0); }},
+      // In these some ranks, or all, only send, and end the call.
+      {"root-of-a-reduce",
+       [](Communicator& comm, bool odd, Data& data) { return reduce_to(comm, data, odd ? 1 : 0); }},
+      {"root-of-a-gather",
+       [](Communicator& comm, bool odd, Data& data) { return gather_to(comm, data, odd ? 1 : 0); }},
+      {"root-of-a-scatter",
+       [](Communicator& comm, bool odd, Data& data) { return scatter_from(comm, data, odd ? 1 : 0); }},
+      {"gather-or-scatter",
+       [](Communicator& comm, bool odd, Data& data) {
+         return odd ? scatter_from(comm, data, comm.rank()) : gather_to(comm, data, 0);
+       }},
+      {"scatter-or-reduce",
+       [](Communicator& comm, bool odd, Data& data) {
+         return odd ? reduce_to(comm, data, 1) : scatter_from(comm, data, 0);
+       }},
       {"weighted-reduction",
        [](Communicator& comm, bool odd, Data& data) {
          const Reduction reduction = odd ? Reduction::premul_sum : Reduction::weighted_avg;
@@ -272,7 +299,8 @@ int differ(const Part& part) {
     const double began = now();
     // Another rank may have gone on, and failed, before this one has left the barrier.
     if (done) done = difference.call(*comm, comm->rank() == part.victim, data);
-    if (done) done = comm->barrier();  // a call that had ended errs at the next
+    // A call that had ended errs at the next, or when those that it concerns have told the others.
+    while (done && now() - began < 1) done = comm->barrier();
     if (done) return std::printf("%s went on\n", difference.field), 8;
     say(difference.field, began, done.error());
     failed.push_back(std::move(*comm));

@@ -168,6 +168,7 @@ class Network::RankFabric final : public Fabric {
     }
     return Pair{link.first.get(), link.second.get()};
   }
+  Rx* arrived(Rank peer) noexcept override { return open(peer, 0)->rx; }
   void arm(bool) noexcept override {}  // every change rings
   void close() noexcept override {
     for (Rank peer = 0; peer < network_.world_; peer++) {

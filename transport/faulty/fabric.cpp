@@ -30,6 +30,12 @@ Result<Fabric::Pair> FaultyFabric::open(Rank peer, Lane lane) noexcept {
   }
 }
 
+Rx* FaultyFabric::arrived(Rank peer) noexcept {
+  if (below_.arrived(peer) == nullptr) return nullptr;
+  const auto pair = open(peer, 0);
+  return pair ? pair->rx : nullptr;
+}
+
 Tx* FaultyFabric::publication() noexcept { return publication_.get(); }
 Rx* FaultyFabric::publication_of(Rank peer) noexcept { return publications_[peer].get(); }
 

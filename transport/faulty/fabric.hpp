@@ -26,6 +26,7 @@ class FaultyFabric final : public Fabric {
 
   LinkCaps link_caps() const noexcept override { return below_.link_caps(); }
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
+  Rx* arrived(Rank peer) noexcept override;
   Tx* publication() noexcept override;
   Rx* publication_of(Rank peer) noexcept override;
   void arm(bool asleep) noexcept override { below_.arm(asleep); }

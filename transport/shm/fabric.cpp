@@ -60,6 +60,10 @@ Result<Fabric::Pair> ShmFabric::open(Rank peer, [[maybe_unused]] Lane lane) noex
   return Error{ErrorCode::system, fmt::format("no memory is shared with rank {}", peer), peer};
 }
 
+Rx* ShmFabric::arrived(Rank peer) noexcept {
+  return peer < peers_.size() && peers_[peer] ? &peers_[peer]->rx : nullptr;
+}
+
 Rx* ShmFabric::publication_of(Rank peer) noexcept {
   return publication_ && peer < peers_.size() && peers_[peer] ? &peers_[peer]->published : nullptr;
 }

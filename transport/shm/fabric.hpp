@@ -38,6 +38,7 @@ class ShmFabric final : public Fabric {
   LinkCaps link_caps() const noexcept override { return caps_of(mine_->sizes(), 1); }
   /// Lane 0 only.
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
+  Rx* arrived(Rank peer) noexcept override;
   Tx* publication() noexcept override { return publication_ ? &*publication_ : nullptr; }
   /// Any thread: the peer has closed its end.
   bool has_left(Rank peer) const noexcept;

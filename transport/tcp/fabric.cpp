@@ -19,6 +19,12 @@ Result<Fabric::Pair> TcpFabric::open(Rank peer, Lane lane) noexcept {
   return Pair{};
 }
 
+Rx* TcpFabric::arrived(Rank peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find({peer, Lane(0)});
+  return found != slots_.end() && found->second.connection ? &found->second.connection->rx() : nullptr;
+}
+
 void TcpFabric::close() noexcept {
   const std::lock_guard lock(mutex_);
   closed_ = true;

@@ -21,6 +21,7 @@ class TcpFabric final : public Fabric {
     return {.slot_bytes = sizes_.slot_bytes, .slots = sizes_.slots};
   }
   Result<Pair> open(Rank peer, Lane lane) noexcept override;
+  Rx* arrived(Rank peer) noexcept override;
   void arm(bool) noexcept override {}  // the descriptors wake an epoll that watches them
   void close() noexcept override;
   /// Any thread. A second socket for a link that has one is closed.
