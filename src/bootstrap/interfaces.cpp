@@ -19,8 +19,8 @@ using asio::ip::address;
 
 constexpr std::string_view allowed_items =
     "allowed are interface names or their beginnings, addresses, and networks such as 10.0.0.0/8, with "
-    "commas "
-    "and no spaces between them; ^ (all but these) and = (exactly these names) stand once, before the first";
+    "commas and no spaces between them; ^ (all but these) and = (exactly these names) stand once, before "
+    "the first";
 
 Error wrong(std::string_view list, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("RONDO_INTERFACE={}: {}", list, why)};
