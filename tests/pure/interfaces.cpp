@@ -126,10 +126,11 @@ TEST_CASE("interfaces: a list that is none is an error that names the item and w
                                                     {"10.0.0.0/x", "10.0.0.0/x"},
                                                     {"eth0/8", "eth0/8"},
                                                     {"fd00::/129", "fd00::/129"}};
-  for (const auto& [list, item] : lists) {
+  for (const auto& entry : lists) {
+    const std::string list = entry.first, item = entry.second;
     CAPTURE(list);
-    const std::string wrong = chosen(list, from_eth1);
-    CHECK(wrong.starts_with(std::string("error: RONDO_INTERFACE=") + list + ": \"" + item + "\" "));
+    const std::string wrong = chosen(list.c_str(), from_eth1);
+    CHECK(wrong.starts_with("error: RONDO_INTERFACE=" + list + ": \"" + item + "\" "));
     CHECK(wrong.find("allowed are interface names") != wrong.npos);
     CHECK(wrong.find("this machine") == wrong.npos);
   }
