@@ -5,8 +5,6 @@
 #include <fstream>
 #include <string>
 
-#include "tests/sanitized.hpp"
-
 namespace rondo::test {
 
 /// What each descriptor of this process is.
@@ -25,20 +23,23 @@ inline size_t count_of(const char* folder) {
   return count;
 }
 
+/// The KiB after `label` in a file such as /proc/self/status.
+inline size_t KiB_after(const char* label, const char* path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(label)) return std::stoul(line.substr(std::string(label).size()));
+  return 0;
+}
+
 struct Usage {
   std::string open = what_is_open();
   size_t descriptors = count_of("/proc/self/fd"), threads = count_of("/proc/self/task"), mappings = 0;
-  size_t resident_KiB = 0;
+  size_t virtual_KiB = KiB_after("VmSize:", "/proc/self/status");
+  size_t resident_KiB = KiB_after("Rss:", "/proc/self/smaps_rollup");  // VmRSS is off by some per thread
   Usage() {
-    std::ifstream maps("/proc/self/maps"), status("/proc/self/status");
+    std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) mappings++;
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("VmRSS:")) resident_KiB = std::stoul(line.substr(6));
   }
 };
-
-// A sanitizer keeps freed memory back for a while, so resident memory says nothing there.
-// The allocator's arenas come and go with the threads that use them.
-inline constexpr size_t few_mappings = 40, some_KiB = sanitized ? 1 << 20 : 24 << 10;
 
 }  // namespace rondo::test

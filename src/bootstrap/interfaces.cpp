@@ -17,6 +17,11 @@ namespace {
 
 using asio::ip::address;
 
+constexpr std::string_view allowed_items =
+    "allowed are interface names or their beginnings, addresses, and networks such as 10.0.0.0/8, with "
+    "commas and no spaces between them; ^ (all but these) and = (exactly these names) stand once, before "
+    "the first";
+
 Error wrong(std::string_view list, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("RONDO_INTERFACE={}: {}", list, why)};
 }
@@ -89,7 +94,12 @@ bool InterfaceList::Item::covers(const address& ip) const {
 }
 
 Result<InterfaceList::Item> InterfaceList::parse_item(std::string_view text) {
-  if (text.empty()) return Error{ErrorCode::invalid_argument, "an empty item"};
+  const auto refused = [text](std::string_view why) {
+    return Error{ErrorCode::invalid_argument, fmt::format("\"{}\" {}: {}", text, why, allowed_items)};
+  };
+  if (text.empty()) return refused("is an empty item");
+  if (text.find_first_of(" \t\r\n\v\f") != text.npos) return refused("has a space in it");
+  if (text.find_first_of("^=") != text.npos) return refused("has a ^ or = in it");
   const size_t slash = text.find('/');
   asio::error_code error;
   const address ip = asio::ip::make_address(std::string(text.substr(0, slash)), error);
@@ -101,8 +111,7 @@ Result<InterfaceList::Item> InterfaceList::parse_item(std::string_view text) {
     const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
     if (bad != std::errc() || end != digits.data() + digits.size() || bits > most) error = asio::error::fault;
   }
-  if (error)
-    return Error{ErrorCode::invalid_argument, fmt::format("{} is no network such as 10.0.0.0/8", text)};
+  if (error) return refused("is no network");
   return Item{{}, ip, bits};
 }
 

@@ -24,7 +24,8 @@ struct NetworkAddress {
 
 class InterfaceList {
  public:
-  /// Errors: invalid_argument: an empty item, or a network that is none.
+  /// Errors: invalid_argument, naming the item and what is allowed: one that is empty, has a space, ^ or = in it,
+  /// or is a network that is none.
   static Result<InterfaceList> parse(std::string_view text);
   bool allows(const NetworkAddress& address) const;
   /// Whether the address as such is on the list, and not only its interface.

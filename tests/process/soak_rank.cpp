@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "random_sequence.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/usage.hpp"
 
 using namespace rondo;
@@ -31,6 +32,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
+// A sanitizer keeps freed memory back for a while, so resident memory says nothing there.
+constexpr size_t few_mappings = 40, some_KiB = sanitized ? 1 << 20 : 24 << 10;
 constexpr milliseconds shrink_time{10'000}, judge_time{4000};
 constexpr int warm_up_rounds = 4, last_rounds = 20, most_rounds = 100'000;
 

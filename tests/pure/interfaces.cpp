@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "base/port_range.hpp"
 
 using namespace rondo;
@@ -92,11 +94,44 @@ TEST_CASE("interfaces: a list that fits nothing is an error that says what there
   CHECK(chosen("10.0.0.6", from_eth1).starts_with("error:"));
   CHECK(chosen("=eth", from_eth1).starts_with("error:"));
   CHECK(chosen("^eth,lo", from_eth1).starts_with("error:"));  // docker0 is left, but nobody asked for it
-  for (const char* list :
-       {"^", "=", ",", "eth0,", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x", "eth0/8", "fd00::/129"}) {
+}
+
+TEST_CASE("interfaces: a list that is none is an error that names the item and what is allowed") {
+  // Each would allow eth1 if it was not refused, or would fit nothing for another reason.
+  const std::pair<const char*, const char*> lists[]{{"^", ""},
+                                                    {"=", ""},
+                                                    {",", ""},
+                                                    {",eth1", ""},
+                                                    {"eth1,", ""},
+                                                    {"eth0,,eth1", ""},
+                                                    {" ", " "},
+                                                    {"eth0, eth1", " eth1"},
+                                                    {"eth1 ,eth0", "eth1 "},
+                                                    {" eth1", " eth1"},
+                                                    {"eth1\n", "eth1\n"},
+                                                    {"^ lo", " lo"},
+                                                    {"eth1,10.0.0.0/8 ", "10.0.0.0/8 "},
+                                                    {"eth1,^eth0", "^eth0"},
+                                                    {"^lo,^eth0", "^eth0"},
+                                                    {"eth0,=eth1", "=eth1"},
+                                                    {"=eth0,=eth1", "=eth1"},
+                                                    {"^^lo", "^lo"},
+                                                    {"==eth1", "=eth1"},
+                                                    {"=^lo", "^lo"},
+                                                    {"^=^lo", "^lo"},
+                                                    {"eth1,et^h", "et^h"},
+                                                    {"eth1,eth=", "eth="},
+                                                    {"eth1,10.0.0.0/33", "10.0.0.0/33"},
+                                                    {"10.0.0.0/", "10.0.0.0/"},
+                                                    {"10.0.0.0/x", "10.0.0.0/x"},
+                                                    {"eth0/8", "eth0/8"},
+                                                    {"fd00::/129", "fd00::/129"}};
+  for (const auto& entry : lists) {
+    const std::string list = entry.first, item = entry.second;
     CAPTURE(list);
-    const std::string wrong = chosen(list, from_eth1);
-    CHECK(wrong.starts_with("error: RONDO_INTERFACE="));
+    const std::string wrong = chosen(list.c_str(), from_eth1);
+    CHECK(wrong.starts_with("error: RONDO_INTERFACE=" + list + ": \"" + item + "\" "));
+    CHECK(wrong.find("allowed are interface names") != wrong.npos);
     CHECK(wrong.find("this machine") == wrong.npos);
   }
 }

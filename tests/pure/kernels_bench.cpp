@@ -106,7 +106,8 @@ class Bench {
     if (!std::all_of(words_.begin(), words_.end(), occurs)) return;
     size_t each = 0;
     for (const size_t b : bytes) each += b;
-    const size_t count = working_set / each / 64 * 64;
+    // Whole vectors; 65 operands of 8 bytes are then a little more than the working set.
+    const size_t count = std::max<size_t>(64, working_set / each / 64 * 64);
     operands_.clear();
     std::byte* next = memory_->bytes;
     for (const size_t b : bytes) {
