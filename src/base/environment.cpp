@@ -195,7 +195,10 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
     return ok.error();
   if (auto ok = fill(options.timeout, nullptr, lookup, {"RONDO_TIMEOUT"}, seconds); !ok) return ok.error();
   const auto patience = [](const Setting& setting) -> Result<milliseconds> {
-    return setting.value == "0" ? milliseconds(0) : seconds(setting);
+    if (setting.value == "0") return milliseconds(0);
+    const auto number = seconds(setting);
+    return number ? number
+                  : invalid(setting, "must be 0, for never, or a number of seconds from 0.001 to 1000000");
   };
   if (auto ok = fill(options.heartbeat, nullptr, lookup, {"RONDO_HEARTBEAT"}, patience); !ok)
     return ok.error();

@@ -5,6 +5,7 @@
 #include <asio/post.hpp>
 #include <cerrno>
 
+#include "base/limits.hpp"
 #include "base/passing.hpp"
 #include "bootstrap/person.hpp"
 #include "bootstrap/star.hpp"
@@ -15,6 +16,8 @@ namespace {
 // More at once would need more descriptors, and no rank waits for one in particular.
 constexpr size_t most_dials = 4;
 constexpr milliseconds dial_pause{20};
+// Without descriptors and without progress: those of other connections do not come free any more.
+constexpr milliseconds shortage_patience{500};
 
 enum class Word : uint8_t { memory = 1, attached = 2, checked = 3, refused = 4 };
 
@@ -164,9 +167,13 @@ void Exchange::open_door(Descriptor listener) {
   const auto entered = [weak](const Claim& claim, Socket socket) {
     if (const auto self = weak.lock()) self->meet(claim.rank, std::move(socket));
   };
+  const auto exhausted = [weak](int error) {
+    if (const auto self = weak.lock())
+      self->short_of_descriptors("it has run out of file descriptors: " + descriptor_limit(error));
+  };
   std::vector<Descriptor> listeners;
   listeners.push_back(std::move(listener));
-  door_->open(std::move(listeners), {admit, entered});
+  door_->open(std::move(listeners), {admit, entered, exhausted});
 }
 
 void Exchange::dial_next() {
@@ -194,10 +201,18 @@ void Exchange::dialled(Rank peer, Socket socket, const std::optional<Dial::Failu
                   failed(peer, false,
                          failure->error.message +
                              (failure->nobody_listens ? " (is it in another network namespace?)" : "")));
+  if (failure->error.code == ErrorCode::system) short_of_descriptors(failure->error.message);
   later(context_, dial_pause, [weak = weak_from_this(), peer] {
     const auto self = weak.lock();
     if (self && !self->closed_ && !self->peers_[peer].settled) self->dial(peer);
   });
+}
+
+// Said again and again as long as it lasts.
+void Exchange::short_of_descriptors(const std::string& why) {
+  const TimePoint now = Clock::now();
+  if (!short_since_) short_since_ = now;
+  if (now - *short_since_ >= shortage_patience) report(failed(rank_, false, why));
 }
 
 void Exchange::meet(Rank peer, Socket socket) {
@@ -217,6 +232,7 @@ Shared Exchange::failed(Rank peer, bool consequence, const std::string& why) con
 void Exchange::settle(Rank peer, const Shared& outcome) {
   if (closed_ || std::exchange(peers_[peer].settled, true)) return;
   --unsettled_;
+  short_since_.reset();
   if (!outcome.ok && (!failure_ || (failure_->consequence && !outcome.consequence))) failure_ = outcome;
   if (!outcome.ok && !outcome.consequence) report(outcome);
   if (unsettled_ == 0) return report(failure_.value_or(Shared{}));

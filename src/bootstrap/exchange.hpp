@@ -49,6 +49,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void dial_next();
   void dial(Rank peer);
   void dialled(Rank peer, Socket socket, const std::optional<Dial::Failure>& failure);
+  void short_of_descriptors(const std::string& why);
   void meet(Rank peer, Socket socket);
   void settle(Rank peer, const Shared& outcome);
   void out_of_time();
@@ -69,6 +70,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   size_t unsettled_ = 0;
   Rank next_dial_ = 0;
   size_t dialling_ = 0;
+  std::optional<TimePoint> short_since_;  // no descriptor has come free since
   std::optional<Shared> failure_;
   bool reported_ = false, closed_ = false;
 };

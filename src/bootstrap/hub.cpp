@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "bootstrap/descriptors.hpp"

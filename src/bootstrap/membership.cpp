@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "bootstrap/person.hpp"
@@ -151,9 +152,12 @@ void Membership::open_door(Descriptor listener) {
     if (Regroup::is_for(claim)) return self->regroup_->entered(claim, std::move(socket));
     self->settle({claim.rank, claim.lane}, release(std::move(socket)));
   };
+  const auto exhausted = [weak](int error) {
+    if (const auto self = weak.lock()) self->exhausted(error);
+  };
   std::vector<Descriptor> listeners;
   listeners.push_back(std::move(listener));
-  door_->open(std::move(listeners), {admit, entered});
+  door_->open(std::move(listeners), {admit, entered, exhausted});
 }
 
 void Membership::watch_processes() {
@@ -332,6 +336,20 @@ Verdict Membership::admit(const Claim& claim) {
   const bool known =
       !closed_ && claim.tag == job_.epoch && claim.rank < rank_ && !links_[{claim.rank, claim.lane}].settled;
   return known ? Verdict::welcome : Verdict::unknown_tag;
+}
+
+// Only what this rank waits for fails: the others may come when descriptors are free again.
+void Membership::exhausted(int error) {
+  std::vector<Key> waiting;
+  for (const auto& [key, link] : links_)
+    if (key.first < rank_ && link.asked && !link.settled) waiting.push_back(key);
+  for (const Key& key : waiting)
+    settle(key,
+           Error{ErrorCode::system,
+                 fmt::format(
+                     "rank {} has run out of file descriptors and cannot accept the connection of {}: {}",
+                     rank_, name(key.first), descriptor_limit(error)),
+                 rank_});
 }
 
 void Membership::settle(const Key& key, Result<Stream> stream) {

@@ -102,6 +102,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void open(Rank peer, uint16_t lane);
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
+  void exhausted(int error);
   Verdict admit(const Claim& claim);
   void settle(const Key& key, Result<Stream> stream);
   std::string name(Rank peer) const;

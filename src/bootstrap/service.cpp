@@ -63,8 +63,8 @@ std::shared_ptr<Service> Service::instance() {
 Service::Service()
     : core_(std::make_shared<Core>()),
       keep_(asio::make_work_guard(core_->context)),
-      thread_(start(core_)),
-      state_door_(std::make_shared<StateDoor>(core_->context)) {
+      state_door_(std::make_shared<StateDoor>(core_->context)),
+      thread_(start(core_)) {
   ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 }
 

@@ -99,8 +99,8 @@ class Service {
 
   const std::shared_ptr<Core> core_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_;
-  std::thread thread_;
   std::shared_ptr<StateDoor> state_door_;
+  std::thread thread_;  // last: whatever could throw after it would leave it running
 };
 
 }  // namespace rondo::bootstrap

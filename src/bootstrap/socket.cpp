@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/limits.hpp"
 #include "base/root_address.hpp"
 
 namespace rondo::bootstrap {
@@ -26,7 +26,7 @@ Error refusal(std::string_view action, const Address& address) {
         "; another process uses it (a second job with this root, or a second rank 0?): "
         "give each job its own, or use unix:@name";
   if (cause == EADDRNOTAVAIL) text += "; it is not an address of this machine, where rank 0 runs";
-  if (cause == EMFILE || cause == ENFILE) text += "; " + descriptor_limit(cause);
+  if (cause == EMFILE || cause == ENFILE) text += limit_behind(cause);
   return {ErrorCode::system, std::move(text)};
 }
 
@@ -127,13 +127,6 @@ Address from_wire(const DataAddress& wire, uint32_t scope) {
   asio::ip::address_v6 ip(bytes);
   if (ip.is_link_local()) ip.scope_id(scope);
   return tcp_address(ip, wire.port);
-}
-
-std::string descriptor_limit(int error) {
-  rlimit limit{};
-  if (error == ENFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
-    return "the limit of the whole machine, fs.file-max, is reached";
-  return fmt::format("ulimit -n is {}", limit.rlim_cur);
 }
 
 Address local_address(int socket) { return address_from(socket, ::getsockname); }

@@ -39,9 +39,6 @@ DataAddress to_wire(const Address& address);
 /// `scope` is used for link-local IPv6 addresses, whose scope means something on one machine only.
 Address from_wire(const DataAddress& address, uint32_t scope);
 
-/// What keeps a process from having one more descriptor, after EMFILE or ENFILE.
-std::string descriptor_limit(int error);
-
 Address local_address(int socket);
 Address remote_address(int socket);
 

@@ -49,6 +49,9 @@ void print(const json& communicator) {
   fmt::print("transport  {}: {}\n", text("transport"), text("transport_reason"));
   fmt::print("encryption {}\n", encryption(communicator.at("tls"), text("transport") == "tcp"));
   print_algorithms(communicator);
+  if (const json& failure = communicator.at("failure"); !failure.is_null())
+    fmt::print("failed     {}: {}\n", failure.at("code").get<std::string>(),
+               failure.at("message").get<std::string>());
   if (!communicator.at("operations").empty()) {
     const json& last = communicator.at("operations").front();
     fmt::print("last call  {}: {}, {}\n", last.at("call").get<std::string>(),

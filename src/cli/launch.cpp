@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
+#include "base/limits.hpp"
 #include "cli/processes.hpp"
 #include "cli/supervisor.hpp"
 
@@ -54,7 +55,8 @@ int attend(pid_t supervisor, const sigset_t& signals) {
 }
 
 int cannot(const LaunchSpec& spec, const char* what) {
-  fmt::print(stderr, "{}: cannot {}: {}\n", spec.name, what, std::strerror(errno));
+  const int cause = errno;
+  fmt::print(stderr, "{}: cannot {}: {}{}\n", spec.name, what, std::strerror(cause), limit_behind(cause));
   return 1;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/limits.hpp"
 #include "bootstrap/person.hpp"
 #include "cli/processes.hpp"
 #include "cli/rank_environment.hpp"
@@ -64,9 +65,11 @@ class Supervisor {
     const JobNames names = make_job_names();
     for (uint32_t rank = 0; rank < spec_.ranks; ++rank) {
       auto process = start({spec_.command, rank_environment(spec_, names, rank), mask_});
+      const int cause = errno;
       if (!process)
-        return end_job(Stage::kill, exit_no_process,
-                       fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)));
+        return end_job(
+            Stage::kill, exit_no_process,
+            fmt::format("cannot start rank {}: {}{}", rank, std::strerror(cause), limit_behind(cause)));
       if (process->exec_error != 0)
         return end_job(
             Stage::kill, exit_not_executable,

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <new>
 #include <system_error>
 
 #include "base/fault.hpp"
+#include "base/limits.hpp"
 #include "base/log.hpp"
-#include "bootstrap/socket.hpp"
 #include "communicator/accounts.hpp"
 #include "communicator/arguments.hpp"
 #include "communicator/pending.hpp"
@@ -28,11 +27,8 @@ Result<std::shared_ptr<bootstrap::Service>> start_service() {
   try {
     return bootstrap::Service::instance();
   } catch (const std::system_error& error) {
-    const int cause = error.code().value();
-    const bool limited = cause == EMFILE || cause == ENFILE;
-    return Error{ErrorCode::system,
-                 fmt::format("cannot start the service thread: {}{}{}", error.what(), limited ? "; " : "",
-                             limited ? bootstrap::descriptor_limit(cause) : "")};
+    return Error{ErrorCode::system, fmt::format("cannot start the service thread: {}{}", error.what(),
+                                                limit_behind(error.code().value()))};
   }
 }
 

@@ -279,6 +279,30 @@ TEST_CASE("explain --pid: says what TLS means for the data of a job") {
             "encryption none of the data, which stay in this machine's memory; TLS 1.3"));
 }
 
+TEST_CASE("explain --pid: a communicator that has failed says why") {
+  const json failure{{"code", "peer_lost"}, {"message", "rank 1 is gone"}, {"peer", 1}};
+  const json communicator{{"rank", 0},
+                          {"world", 2},
+                          {"epoch", "1"},
+                          {"transport", "shm"},
+                          {"tls", false},
+                          {"transport_reason", "-"},
+                          {"address", "-"},
+                          {"nodes", {0, 0}},
+                          {"address_reason", "-"},
+                          {"cores", 2},
+                          {"algorithm", "auto"},
+                          {"tuning", ""},
+                          {"failure", failure},
+                          {"operations", json::array()}};
+  const Listener listener(::getpid(), [&](int socket) {
+    say(socket, json{{"communicators", json::array({communicator})}}.dump());
+  });
+  const Ended ended = run({RONDO_EXE, "explain", "--pid", std::to_string(::getpid())});
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "failed     peer_lost: rank 1 is gone"));
+}
+
 TEST_CASE("doctor --pid: no process, not Rondo's, and those that do not answer rightly") {
   SUBCASE("no such process") {
     const pid_t gone = ::fork();

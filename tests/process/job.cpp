@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -97,6 +98,51 @@ TEST_CASE("process: a rank that has no descriptor to connect with says so at onc
   CAPTURE(ended.err);
   CHECK(has(ended.err, "[1] not joined: rank 1 cannot connect to rank 0: cannot make a socket for unix:@"));
   CHECK(has(ended.err, "Too many open files; ulimit -n is 64"));
+}
+
+TEST_CASE(
+    "process: however few descriptors a process has, joining alone is an error or works, never an abort") {
+  int errors = 0;
+  for (int limit = 6; limit <= 14; ++limit) {
+    CAPTURE(limit);
+    const auto ended = run({"/bin/sh", "-c", fmt::format("ulimit -n {}; exec " MEMBER_EXE " alone", limit)},
+                           {"RONDO_RANK=0", "RONDO_WORLD=1"});
+    CAPTURE(ended.err);
+    CHECK(ended.code < 128);
+    if (ended.code == 0) continue;
+    ++errors;
+    CHECK(has(ended.err, fmt::format("ulimit -n is {}", limit)));
+  }
+  CHECK(errors > 2);
+}
+
+TEST_CASE(
+    "process: a rank without descriptors for the exchange of memory says so, long before the init timeout") {
+  bool ran_out = false;
+  for (int limit = 14; limit <= 24; ++limit) {
+    CAPTURE(limit);
+    const auto ended = run({RONDO_EXE, "run", "-n", "3", "--", "/bin/sh", "-c",
+                            fmt::format("[ $RANK = 1 ] && ulimit -n {}; exec " MEMBER_EXE " alone", limit)},
+                           {"RONDO_INIT_TIMEOUT=20", "RONDO_TRANSPORT=shm"});
+    CAPTURE(ended.err);
+    CHECK(ended.seconds < 6);
+    if (ended.code != 0) CHECK(has(ended.err, "ulimit -n"));
+    ran_out = ran_out || has(ended.err, "it has run out of file descriptors: ulimit -n is");
+  }
+  CHECK(ran_out);
+}
+
+TEST_CASE("process: a rank that has no descriptor for a data connection tells every rank so") {
+  const auto ended = run({RONDO_EXE, "run", "-n", "3", "--", MEMBER_EXE, "short", "2"},
+                         {"RONDO_INIT_TIMEOUT=15", "RONDO_TIMEOUT=15", "RONDO_TRANSPORT=tcp"});
+  CHECK(ended.code == 6);
+  CHECK(ended.seconds < 6);
+  CAPTURE(ended.err);
+  for (const char* rank : {"[0] ", "[1] ", "[2] "})
+    CHECK(std::ranges::any_of(lines(ended.err), [&](const std::string& line) {
+      return line.starts_with(rank) && has(line, "rank 2 has run out of file descriptors") &&
+             has(line, "ulimit -n is 64");
+    }));
 }
 
 TEST_CASE("process: memory that runs out while joining is an error, and never an abort") {

@@ -8,6 +8,8 @@
 //   member queue RANK       queues operations on a communicator and its duplicate, and says how they ended
 //   (exit 3); RANK kills itself instead
 //   member exhausted        as wait, but with every descriptor in use before it joins
+//   member short RANK       all-reduces once, RANK with every descriptor in use after it has joined
+//   member alone            joins and leaves, with shared memory
 //   member without_pulls PROGRAM ARGS   runs the program, which must not read the memory of other processes
 //   member split            makes a communicator led by each of the ranks, and says how many are in it
 #include <linux/filter.h>
@@ -125,6 +127,22 @@ void use_all_descriptors() {
   }
 }
 
+int join_and_leave() {
+  auto joined = Communicator::from_environment();
+  if (!joined) return std::fprintf(stderr, "%s\n", joined.error().message.c_str()), 5;
+  return 0;
+}
+
+int connect_without_descriptors(Rank chosen) {
+  auto joined = Communicator::from_environment();
+  if (!joined) return std::fprintf(stderr, "%s\n", joined.error().message.c_str()), 5;
+  if (joined->rank() == chosen) use_all_descriptors();
+  std::vector<float> data(1000, 1.f);
+  if (const auto done = joined->all_reduce(std::span(data)); !done)
+    return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 6;
+  return 0;
+}
+
 int split_for_each_leader() {
   auto joined = Communicator::from_environment();
   if (!joined) return std::fprintf(stderr, "%s\n", joined.error().message.c_str()), 5;
@@ -148,6 +166,8 @@ int main(int argc, char** argv) {
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (mode == "without_pulls") return without_pulls(argv + 2);
   if (mode == "queue") return queue_operations(chosen);
+  if (mode == "alone") return join_and_leave();
+  if (mode == "short") return connect_without_descriptors(chosen);
   if (mode == "split") return split_for_each_leader();
   const auto options = resolve({}, process_environment);
   if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 4;

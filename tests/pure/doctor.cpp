@@ -87,6 +87,17 @@ TEST_CASE("doctor: a limit of files is one of shared memory") {
   machine.limits.file_bytes = {1 << 20, 1 << 20};
   CHECK(only(machine, "file size").severity == Severity::warning);
   CHECK(has(only(machine, "file size").what, "ulimit -f is 1 MiB"));
+  CHECK_FALSE(has(only(machine, "file size", {2u, ""}).what, "a rank's shared memory"));
+  machine.variables["RONDO_TRANSPORT"] = "shm";
+  CHECK(only(machine, "file size", {2u, ""}).severity == Severity::warning);  // enough for the ranks
+  machine.limits.file_bytes = {100 << 10, 100 << 10};
+  CHECK(only(machine, "file size", {2u, ""}).severity == Severity::problem);
+  CHECK(has(only(machine, "file size", {2u, ""}).fix, "ulimit -f unlimited"));
+  machine.variables.clear();
+  CHECK(has(only(machine, "file size", {2u, ""}).why, "TCP"));
+  machine.limits.file_bytes = {0, 0};
+  machine.copies.shared = "memfd_create: File too large";
+  CHECK(has(only(machine, "peer copies").fix, "ulimit -f"));
 }
 
 TEST_CASE("doctor: what falls back when copies between processes fail") {

@@ -141,6 +141,7 @@ TEST_CASE("environment: every bad value names its variable, its value and what i
     check_refused({{"RONDO_INIT_TIMEOUT", value}}, {"RONDO_INIT_TIMEOUT=", value, "seconds"});
     check_refused({{"RONDO_TIMEOUT", value}}, {"RONDO_TIMEOUT=", value, "seconds"});
   }
+  check_refused({{"RONDO_HEARTBEAT", "-3"}}, {"RONDO_HEARTBEAT=-3", "0, for never"});
   check_refused({{"RONDO_TRANSPORT", "foo"}}, {"RONDO_TRANSPORT=foo", "auto", "tcp"});
   check_refused({{"RONDO_ALGORITHM", "foo"}}, {"RONDO_ALGORITHM=foo", "auto", "ring", "direct", "one_shot"});
   check_refused({{"RONDO_TLS", "yes"}, {"RONDO_SECRET", "s"}}, {"RONDO_TLS=yes", "0 to 1"});

@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "base/limits.hpp"
 #include "transport/shm/barrier.hpp"
 #include "transport/shm/sealed.hpp"
 
@@ -21,7 +22,9 @@ constexpr uint64_t magic = 0x4f444e4f52'6d6873;  // "shmRONDO" in memory
 constexpr size_t most_slot_bytes = 64 << 10, least_slot_bytes = 4 << 10, area_bytes = 4 << 20;
 
 Error cannot(const char* what) {
-  return {ErrorCode::system, fmt::format("cannot {} shared memory: {}", what, std::strerror(errno))};
+  const int cause = errno;
+  return {ErrorCode::system,
+          fmt::format("cannot {} shared memory: {}{}", what, std::strerror(cause), limit_behind(cause))};
 }
 
 }  // namespace
@@ -33,6 +36,10 @@ Sizes Sizes::for_world(uint32_t world) noexcept {
   const size_t share = std::bit_floor(std::max<size_t>(1, area_bytes / (size_t(world) * sizes.blocks)));
   sizes.slot_bytes = uint32_t(std::clamp(share, least_slot_bytes, most_slot_bytes));
   return sizes;
+}
+
+size_t Area::bytes_for(uint32_t world) noexcept {
+  return Area(Descriptor(), {0, 0, world}, Sizes::for_world(world)).bytes_;
 }
 
 Area::Area(Descriptor memory, const Place& place, const Sizes& sizes)

@@ -107,6 +107,8 @@ class Area {
   /// Maps the area behind `memory` for reading. Errors: system, or mismatch when it is not the area of that
   /// rank, of these sizes and sealed.
   static Result<Area> open(Descriptor memory, const Place& place, const Sizes& sizes);
+  /// How large it is in a world.
+  static size_t bytes_for(uint32_t world) noexcept;
 
   Area(Area&& other) noexcept;
   Area& operator=(Area&&) = delete;

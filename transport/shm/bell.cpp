@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/limits.hpp"
+
 namespace rondo::shm {
 namespace {
 
@@ -15,9 +17,10 @@ constexpr char prefix[] = "rondo-bell-";
 Result<std::unique_ptr<Bell>> Bell::make() {
   BellName name;
   Descriptor listening = listen_at_random(prefix, name), ringing = datagram_socket();
+  const int cause = errno;
   if (!listening || !ringing)
-    return Error{ErrorCode::system,
-                 fmt::format("cannot make the bell of shared memory: {}", std::strerror(errno))};
+    return Error{ErrorCode::system, fmt::format("cannot make the bell of shared memory: {}{}",
+                                                std::strerror(cause), limit_behind(cause))};
   return std::unique_ptr<Bell>(new Bell(name, std::move(listening), std::move(ringing)));
 }
 

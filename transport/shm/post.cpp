@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/limits.hpp"
 #include "base/passing.hpp"
 
 namespace rondo::shm {
@@ -13,7 +14,9 @@ namespace {
 constexpr char prefix[] = "rondo-post-";
 
 Error cannot_make() {
-  return {ErrorCode::system, fmt::format("cannot make the post of shared memory: {}", std::strerror(errno))};
+  const int cause = errno;
+  return {ErrorCode::system, fmt::format("cannot make the post of shared memory: {}{}", std::strerror(cause),
+                                         limit_behind(cause))};
 }
 
 }  // namespace

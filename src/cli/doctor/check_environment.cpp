@@ -37,8 +37,12 @@ Finding unknown(const std::string& name) {
               "unset it, unless your program reads it");
 }
 
-// What is right by itself and wrong together.
+// What is right by itself and wrong together, or never right outside tests.
 void check_together(const Lookup& lookup, const Plan& plan, Findings& found) {
+  if (const auto fault = lookup("RONDO_FAULT"))
+    found.push_back(warning("RONDO_FAULT=" + *fault,
+                            "faults are injected into the job, on purpose: ranks die or stall",
+                            "unset it, unless you test how your program takes failures"));
   if (is_rank(lookup))
     if (const auto options = resolve({}, lookup); !options)
       found.push_back(problem(options.error().message,

@@ -6,6 +6,7 @@
 #include "base/setting.hpp"
 #include "bootstrap/descriptors.hpp"
 #include "cli/doctor/checks.hpp"
+#include "transport/shm/area.hpp"
 
 namespace rondo::cli::doctor {
 namespace {
@@ -13,12 +14,20 @@ namespace {
 constexpr uint64_t KiB = 1024, MiB = KiB * KiB;
 // Below this not even the staging memory of a rank can be registered with certainty.
 constexpr uint64_t least_locked = 64 * MiB;
-// A rank's area in shared memory has at most about this.
-constexpr uint64_t largest_area = 8 * MiB;
+// What rondo::allocate should be able to give.
+constexpr uint64_t modest_allocation = 8 * MiB;
 
 // The launcher has three descriptors for each rank that runs (two pipes and a handle of the process), and some of
 // its own, measured.
 constexpr uint64_t per_launched = 3, launcher_own = 16;
+
+constexpr auto raise_file_size = "ulimit -f unlimited in the shell that starts the job",
+               every_rank_fails = "RONDO_TRANSPORT=shm asks for it, so every rank gets an error",
+               unset_transport = ", or unset RONDO_TRANSPORT";
+
+bool asks_for_shared_memory(const Machine& machine) {
+  return lookup_in(machine.variables)("RONDO_TRANSPORT") == "shm";
+}
 
 std::string size_text(uint64_t bytes) {
   if (bytes == unlimited) return "unlimited";
@@ -96,13 +105,24 @@ Findings check_dev_shm(const Machine& machine, const Plan&) {
                          folder.there ? size_text(folder.bytes) : std::string("missing")))};
 }
 
-Findings check_file_size(const Machine& machine, const Plan&) {
+Findings check_file_size(const Machine& machine, const Plan& plan) {
   const uint64_t now = machine.limits.file_bytes.now;
-  if (now >= largest_area) return {ok(size_text(now))};
-  return {warning(fmt::format("ulimit -f is {}", size_text(now)),
-                  "shared memory counts as a file: the ranks of this machine use TCP, and rondo::allocate "
-                  "fails beyond it",
-                  "ulimit -f unlimited in the shell that starts the job")};
+  if (now >= modest_allocation) return {ok(size_text(now))};
+  const uint64_t ranks = std::max<uint64_t>(2, plan.ranks.value_or(machine.cpus.usable));
+  const uint64_t area = shm::Area::bytes_for(uint32_t(world_of(machine, ranks)));
+  auto finding = warning(fmt::format("ulimit -f is {}", size_text(now)),
+                         "shared memory counts as a file: rondo::allocate fails beyond it", raise_file_size);
+  if (now >= area) return {finding};
+  finding.what += fmt::format("; a rank's shared memory has {}", size_text(area));
+  finding.why =
+      "shared memory counts as a file: the ranks of this machine use TCP, and rondo::allocate fails beyond "
+      "it";
+  if (asks_for_shared_memory(machine)) {
+    finding.severity = Severity::problem;
+    finding.why = every_rank_fails;
+    finding.fix += unset_transport;
+  }
+  return {finding};
 }
 
 Findings check_peer_copies(const Machine& machine, const Plan&) {
@@ -113,10 +133,11 @@ Findings check_peer_copies(const Machine& machine, const Plan&) {
         warning("memory cannot be shared between processes: " + copies.shared,
                 "the ranks of this machine use TCP over loopback, which is slower; the results are the same",
                 "allow memfd_create, sealing and abstract Unix sockets (seccomp profile, AppArmor)");
-    if (const auto transport = lookup_in(machine.variables)("RONDO_TRANSPORT"); transport == "shm") {
+    if (machine.limits.file_bytes.now < copies_bytes) finding.fix = raise_file_size;
+    if (asks_for_shared_memory(machine)) {
       finding.severity = Severity::problem;
-      finding.why = "RONDO_TRANSPORT=shm asks for it, so every rank gets an error";
-      finding.fix += ", or unset RONDO_TRANSPORT";
+      finding.why = every_rank_fails;
+      finding.fix += unset_transport;
     }
     found.push_back(finding);
   }

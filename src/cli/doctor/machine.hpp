@@ -96,7 +96,9 @@ struct Gpus {
   bool device_files = false;  // /dev/nvidiactl can be opened
 };
 
-/// What came of copies between two processes; empty: it worked.
+/// Of shared memory, in the attempt to copy between two processes.
+inline constexpr uint64_t copies_bytes = 4096;
+/// What came of it; empty: it worked.
 struct Copies {
   std::string shared;   // memory without a name, passed over a Unix socket
   std::string reading;  // process_vm_readv from a process that is no descendant

@@ -32,7 +32,7 @@ namespace rondo::cli::doctor {
 namespace {
 
 using Pattern = std::array<uint64_t, 64>;
-constexpr size_t memory_bytes = 4096;
+constexpr size_t memory_bytes = copies_bytes;
 constexpr milliseconds patience{2000};
 constexpr const char* prefix = "rondo-doctor-";
 
