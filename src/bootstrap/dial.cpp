@@ -28,7 +28,7 @@ std::shared_ptr<Dial> Dial::start(asio::io_context& context, const Address& addr
   std::shared_ptr<Dial> dial(new Dial(context, address, credentials, purpose, claim, std::move(done)));
   dial->timer_.expires_at(deadline);
   dial->timer_.async_wait([dial](const asio::error_code& error) {
-    if (!error) dial->fail("no answer", 0);
+    if (!error) dial->finish(Failure{{ErrorCode::peer_lost, "no answer"}, false, true});
   });
   asio::post(context, [dial] { dial->connect(); });
   return dial;

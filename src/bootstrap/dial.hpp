@@ -17,6 +17,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   struct Failure {
     Error error;          // refused: final; else another attempt may succeed
     bool nobody_listens;  // the address answered that there is no listener
+    bool silent = false;  // nothing, or not all, came of it until the deadline
   };
   /// Called once, from a handler (never from within start), unless cancelled. The socket has no pending
   /// operation.

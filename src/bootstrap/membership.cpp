@@ -290,7 +290,11 @@ void Membership::open(Rank peer, uint16_t lane) {
   if (left_.contains(peer))
     return settle(key, Error{ErrorCode::peer_lost, name(peer) + " has left the job", peer});
   if (rank_ > peer) return star_->send({Kind::dial, rank_, peer, encode_lane(lane)});
-  link.deadline = deadline_after(timeout_);
+  dial_anew(key);
+}
+
+void Membership::dial_anew(const Key& key) {
+  links_[key].deadline = deadline_after(timeout_);
   dial(key);
 }
 
@@ -305,12 +309,20 @@ void Membership::dial(const Key& key) {
                   });
 }
 
-// A dial that ended without an answer is made again: a flood of strangers may have pushed it out of the door.
+// A rank that stays silent may be stopped: it is dialled again until this job has failed. Whether it is dead is for the
+// control plane to find out, and how long to wait for it for whoever wants the connection: their errors end the job.
+// A dial that was cut off is made again, too: a flood of strangers may have pushed it out of the door.
 void Membership::dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure) {
   Link& link = links_[key];
   if (link.settled) return;
   const auto& [peer, lane] = key;
   if (!failure) return settle(key, release(std::move(socket)));
+  if (failure->silent && !failed_) {
+    if (!std::exchange(link.told, true))
+      log::line(log::Level::warn, int(rank_), "no answer yet from {} at {}", name(peer),
+                to_text(from_wire(job_.listeners[peer], scope_)));
+    return dial_anew(key);
+  }
   const bool out_of_time = Clock::now() >= link.deadline;
   if (failure->nobody_listens || out_of_time || failure->error.code != ErrorCode::peer_lost) {
     const ErrorCode code = failure->nobody_listens ? ErrorCode::peer_lost

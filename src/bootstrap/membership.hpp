@@ -55,7 +55,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   using Key = std::pair<Rank, uint16_t>;  // peer, lane
   struct Link {
     bool asked = false, settled = false;  // settled: the handler has been told
-    TimePoint deadline{};
+    TimePoint deadline{};                 // of one attempt, and of all that get answers which lead nowhere
+    bool told = false;                    // that there is no answer
     std::shared_ptr<Dial> dial;
     std::shared_ptr<asio::steady_timer> retry;
   };
@@ -100,6 +101,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
 
   void open_door(Descriptor listener);
   void open(Rank peer, uint16_t lane);
+  void dial_anew(const Key& key);
   void dial(const Key& key);
   void dialled(const Key& key, Socket socket, const std::optional<Dial::Failure>& failure);
   void exhausted(int error);

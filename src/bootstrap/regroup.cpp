@@ -202,7 +202,7 @@ void Regroup::planned(const RegroupNote& note) {
                      std::ranges::binary_search(members, setup_.rank) && members.front() == leader_ &&
                      members.back() < setup_.persons.size() && parse_root(note.root);
   if (!sound) return lost(leader_);
-  agree_on({false, members, {note.root, note.number, nullptr, nullptr}});
+  agree_on({false, members, {note.root, note.number, nullptr, nullptr}, note.silent});
 }
 
 // Of a plan: what it says, and that it may be called off.

@@ -33,6 +33,7 @@ struct Regrouping {
   bool gone_on = false;       // all members hold the job that this rank holds: it is the successor
   std::vector<Rank> members;  // else: join a new job of these, in this order
   Meeting meeting;            // there; its failure tells that the plan is off
+  bool silent = false;        // ranks that are no members may live: they did not answer
 };
 
 /// Of one rank, as long as its door is open. Service thread; its owner closes it.

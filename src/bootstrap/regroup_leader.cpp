@@ -32,6 +32,7 @@ void Regroup::consider() {
 void Regroup::plan() {
   Regrouping regrouping;
   const auto without = missing();
+  regrouping.silent = !without.empty();
   for (Rank rank = 0; rank < setup_.persons.size(); ++rank)
     if (!dead_.contains(rank) && !std::ranges::binary_search(without, rank))
       regrouping.members.push_back(rank);
@@ -42,7 +43,8 @@ void Regroup::plan() {
   }
   hang_up_all();
   const auto& [root, tag, listener, failure] = regrouping.meeting;
-  const Bytes note = encode(RegroupNote{Word::plan, setup_.rank, tag, regrouping.members, root});
+  const Bytes note =
+      encode(RegroupNote{Word::plan, setup_.rank, tag, regrouping.members, root, regrouping.silent});
   for (Guest& guest : guests_) guest.joined = 0;
   for (const Guest& guest : std::vector(guests_))
     if (guest.arrived) guest.channel->send({Kind::regroup, setup_.rank, guest.rank, note});

@@ -252,7 +252,7 @@ std::optional<Groups> decode_groups(std::span<const std::byte> data) {
 
 Bytes encode(const RegroupNote& note) {
   Writer out;
-  out.u8(uint8_t(note.word)).u32(note.leader).u64(note.number).text(note.root, longest_text);
+  out.u8(uint8_t(note.word)).u32(note.leader).u64(note.number).text(note.root, longest_text).u8(note.silent);
   out.u32(uint32_t(note.ranks.size()));
   for (const Rank rank : note.ranks) out.u32(rank);
   return out.take();
@@ -265,6 +265,7 @@ std::optional<RegroupNote> decode_regroup(std::span<const std::byte> data) {
   note.leader = in.u32();
   note.number = in.u64();
   note.root = in.text(longest_text);
+  note.silent = in.u8() != 0;
   const uint32_t count = in.u32();
   for (uint32_t i = 0; i < count && in.ok(); ++i) note.ranks.push_back(in.u32());
   if (!in.finished()) return std::nullopt;

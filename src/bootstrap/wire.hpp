@@ -17,7 +17,7 @@ namespace rondo::bootstrap {
 // ---- Handshake. The first 11 bytes of a Hello (magic, version, byte order) stay what they are in every
 // version.
 
-inline constexpr uint16_t protocol_version = 7;
+inline constexpr uint16_t protocol_version = 8;
 enum class ByteOrder : uint8_t { little = 1, big = 2 };
 ByteOrder native_order() noexcept;
 enum class Purpose : uint8_t { control = 1, data = 2, memory = 3 };
@@ -181,6 +181,7 @@ struct RegroupNote {
   uint64_t number = 0;      // gone_on, joined: the epoch; plan: the meeting's tag
   std::vector<Rank> ranks;  // plan: the members; waits: some that it misses
   std::string root;         // plan: the meeting's
+  bool silent = false;      // plan: leaves out ranks that may live
   friend bool operator==(const RegroupNote&, const RegroupNote&) = default;
 };
 struct Failure {

@@ -82,7 +82,7 @@ class Communicator::State final : bootstrap::Handler {
   Result<std::unique_ptr<State>> join_as(const Part& part, bootstrap::Meeting meeting) const;
   Result<std::unique_ptr<State>> join_alone() const;
   Result<std::unique_ptr<State>> join_planned(const bootstrap::Regrouping& plan, TimePoint deadline) const;
-  std::unique_ptr<State> succeed(std::unique_ptr<State> next);
+  std::unique_ptr<State> succeed(std::unique_ptr<State> next, bool silent);
   Error because(Error error, const std::string& why) const;
 
   bool has_left(Rank peer) noexcept override {
@@ -99,7 +99,9 @@ class Communicator::State final : bootstrap::Handler {
   Rank rank_;
   milliseconds timeout_;
   std::mutex shrinking_;
-  std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_;  // from which this one came, in a long line
+  // From which this one came. Doors that its next successor still has to keep, but not the one after that, and doors
+  // that all that come of it keep: ranks that were silent may look for them.
+  std::vector<std::shared_ptr<bootstrap::FormerJob>> formers_, missed_;
   std::vector<Rank> parents_;
   std::string home_;
   std::unique_ptr<State> doubtful_;  // guarded by shrinking_

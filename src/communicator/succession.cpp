@@ -59,7 +59,7 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_grown(uin
 
 std::unique_ptr<Communicator::State> Communicator::State::confirm(std::unique_ptr<State> next) {
   const std::lock_guard lock(shrinking_);
-  return succeed(std::move(next));
+  return succeed(std::move(next), false);
 }
 
 void Communicator::State::doubt(std::unique_ptr<State> next) {
@@ -80,18 +80,20 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::shrink(const C
   const TimePoint deadline = deadline_of(call);
   if (world() == 1) return join_alone();
   std::unique_ptr<State> next = std::move(doubtful_);
-  std::string last;  // why there is none
+  std::string last;     // why there is none
+  bool silent = false;  // `next` leaves out ranks that may live
   std::vector<Rank> members;
   int refusals = 0;  // by the system, of a communicator of these members
   while (true) {
     auto step = job_->regroup(next ? next->job_->epoch() : 0, deadline);
-    if (step && step->gone_on) return succeed(std::move(next));
+    if (step && step->gone_on) return succeed(std::move(next), silent);
     if (next) formers_.push_back(next->job_->keep_door());
     next.reset();
     if (!step) return because(step.error(), last);
     auto joined = join_planned(*step, deadline);
     if (joined) {
       next = std::move(*joined);
+      silent = step->silent;
     } else {
       last = "; the last attempt to join ended with: " + joined.error().message;
       // A death may look so; then the members differ the next time.
@@ -118,11 +120,24 @@ Result<std::unique_ptr<Communicator::State>> Communicator::State::join_planned(
   return join_as(part, std::move(meeting));
 }
 
-std::unique_ptr<Communicator::State> Communicator::State::succeed(std::unique_ptr<State> next) {
-  formers_.push_back(job_->keep_door());
-  for (const auto& former : formers_) former->succeeded_by(next->job_->epoch());
-  next->formers_ = std::move(formers_);
+// Who holds the successor has called `shrink` or `grow` on this communicator, so it needs no door of an older one, nor of
+// an attempt; and who is dead looks for none. But who was silent may look for any. The door of this one itself is for
+// those that have not heard yet of the successor: until that, too, has one.
+std::unique_ptr<Communicator::State> Communicator::State::succeed(std::unique_ptr<State> next, bool silent) {
+  const auto own = job_->keep_door();
+  const uint64_t epoch = next->job_->epoch();
+  for (const auto* doors : {&formers_, &missed_})
+    for (const auto& door : *doors) door->succeeded_by(epoch);
+  own->succeeded_by(epoch);
+  next->missed_ = std::move(missed_);
+  if (silent) {
+    next->missed_.insert(next->missed_.end(), formers_.begin(), formers_.end());
+    next->missed_.push_back(own);
+  } else {
+    next->formers_.push_back(own);
+  }
   formers_.clear();
+  missed_.clear();
   if (next->home_.empty()) next->home_ = home_;
   return next;
 }

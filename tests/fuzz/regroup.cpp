@@ -137,6 +137,7 @@ class Game {
     for (int left = input_.value<uint8_t>() % 6; left > 0; --left)
       note.ranks.push_back(input_.value<uint8_t>() % (world + 1));
     note.root = how & 4 ? "unix:@there" : "nowhere";
+    note.silent = how & 8;
     return note;
   }
 

@@ -151,3 +151,23 @@ TEST_CASE("shrink: descriptors and threads are as before, after many") {
   CHECK(entries("/proc/self/fd") == descriptors);
   CHECK(entries("/proc/self/task") == tasks);
 }
+
+TEST_CASE("shrink: a long line of successors keeps no more descriptors than a short one") {
+  for (const uint32_t world : {2u, 3u}) {
+    on_every_transport(world, [](Communicator& comm) {
+      std::optional<Communicator> now(std::move(comm));
+      size_t early = 0;
+      for (int i = 1; i <= 100; i++) {
+        if (i % 2 == 0 && now->rank() == i % now->world()) now->abort();
+        auto made = now->shrink(patient);
+        REQUIRE_MESSAGE(made.ok(), (made ? "" : made.error().message));
+        now.emplace(std::move(*made));
+        CHECK(now->barrier().ok());
+        const size_t descriptors = entries("/proc/self/fd");
+        CHECK(now->barrier().ok());
+        if (i == 10) early = descriptors;
+        if (i > 10) CHECK(descriptors < early + 20);  // some are just being closed
+      }
+    });
+  }
+}

@@ -90,3 +90,35 @@ TEST_CASE(
   CHECK(communicator["operations"][0]["call"] == "all_reduce of 1000 f32, sum");
   CHECK(communicator["operations"][0]["outcome"] == "running");
 }
+
+TEST_CASE("heartbeat: a rank that is stopped when a link to it is first used has until the call's deadline") {
+  const auto start = [](const std::string& timeout) {
+    return Workers::Job{
+        2, "tcp", {"halt", "1", "1000"}, {"RONDO_HEARTBEAT=0", "RONDO_INIT_TIMEOUT=2", timeout}};
+  };
+  Workers patient(start("RONDO_TIMEOUT=60"));
+  REQUIRE(patient.all_say("joined"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5000));
+  ::kill(patient[1].pid(), SIGCONT);
+  for (const Ended& each : patient.wait()) {
+    CAPTURE(each.out);
+    CHECK(each.code == 0);
+    CHECK(has(each.out, "fine 2"));
+  }
+  for (const int seconds : {1, 4}) {
+    CAPTURE(seconds);
+    Workers hasty(start(fmt::format("RONDO_TIMEOUT={}", seconds)));
+    const auto ended = hasty.wait(1);
+    CAPTURE(ended[0].out);
+    CHECK(ended[0].code == 3);
+    const auto told = report(ended[0], "error");
+    REQUIRE(told);
+    CHECK(told->code == "timeout");
+    CHECK(told->peer == 1);
+    CHECK(has(told->text, "the deadline passed: rank 1 has not answered the connection"));
+    CHECK(told->took > seconds - 0.1);
+    CHECK(told->took < seconds + 1);
+    ::kill(hasty[1].pid(), SIGCONT);
+    CHECK(hasty[1].wait().code == 3);
+  }
+}

@@ -75,6 +75,11 @@ int main(int argc, char** argv) {
               fmt::format("{}", fmt::join(originals, " ")).c_str());
   if (second) ::pause();
   const bool right = adds_up(*joined, originals, own);
+  for (int i = 0; i < 3 && signal == SIGSTOP; i++) {  // a long way from what the one that wakes knows
+    auto next = joined->shrink({milliseconds(10'000)});
+    if (!next) return std::printf("not again: %s\n", next.error().message.c_str()), 8;
+    joined = std::move(next);
+  }
   std::printf("%s\n", right ? "right" : "wrong");
   // For those that come late.
   if (signal == SIGSTOP) ::pause();

@@ -343,6 +343,11 @@ int main(int argc, char** argv) {
   if (!comm) return say("join", began, comm.error()), 5;
   std::printf("joined %.4f\n", now() - began);
   if (part.mode == "late") return finish_one(std::move(*comm), part);
+  if (part.mode == "halt") {  // before the first connection is made
+    if (is_victim) ::raise(SIGSTOP);
+    if (!is_victim) std::this_thread::sleep_for(milliseconds(500));
+    return finish_one(std::move(*comm), part);
+  }
   if (part.mode == "slow") {
     if (is_victim) std::this_thread::sleep_for(milliseconds(2500));
     return finish_one(std::move(*comm), part);

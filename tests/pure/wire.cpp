@@ -176,7 +176,7 @@ TEST_CASE("wire: reports, questions and summaries come back as they went, and ne
 }
 
 TEST_CASE("wire: what ranks that regroup tell each other comes back as it went, and never when cut") {
-  const RegroupNote note{RegroupNote::Word::plan, 1, 0x1234567890, {1, 2, 5}, "unix:@somewhere"};
+  const RegroupNote note{RegroupNote::Word::plan, 1, 0x1234567890, {1, 2, 5}, "unix:@somewhere", true};
   CHECK(decode_regroup(encode(note)) == note);
   CHECK_FALSE(decode_regroup(without_last(encode(note))).has_value());
   Bytes unknown = encode(note);
