@@ -27,7 +27,7 @@ struct Options {
   /// RONDO_REPRODUCIBLE of rank 0, "0" or "1": sum in the order of the canonical tree unless a call says otherwise.
   std::optional<bool> reproducible;
   std::string tuning;  ///< RONDO_TUNING of rank 0: a file that `rondo tune` wrote
-  /// RONDO_NODE: ranks that give different numbers are taken for ranks of different machines; for tests.
+  /// RONDO_NODE: ranks that give different numbers are taken for ranks of different machines; 0 to 65535, for tests.
   std::optional<uint32_t> node;
   std::string fault;  ///< RONDO_FAULT: what shall go wrong, for tests of failures; see docs/faults.md
   std::optional<std::chrono::milliseconds> init_timeout;  ///< RONDO_INIT_TIMEOUT in seconds; 60

@@ -103,6 +103,9 @@ Result<Options> checked(Options options, const Sources& from) {
     if (auto root = parse_root(options.root); !root)
       return invalid({from.root, options.root}, root.error().message);
   }
+  if (options.node && *options.node >= largest_world)
+    return invalid({"Options::node", std::to_string(*options.node)},
+                   fmt::format("must be a whole number from 0 to {}", largest_world - 1));
   if (options.transport.empty()) options.transport = "auto";
   if (options.algorithm.empty()) options.algorithm = "auto";
   if (auto ok = one_of({from.transport, options.transport}, transport_names); !ok) return ok.error();

@@ -21,16 +21,20 @@ std::string ranks_of(const std::vector<Rank>& ranks) {
   return text;
 }
 
-// "type: f32 against f64", of the first field that differs.
+// What the call says there, "none" where it has no such field.
+std::string value_of(const CallNote& call, const std::string& name) {
+  const auto field = std::ranges::find(call.fields, name, &Field::name);
+  return field == call.fields.end() ? "none" : field->value;
+}
+
+// "type: f32 against f64", of the first field that differs, in the order of the call that has more of them.
 std::string difference(const CallNote& a, const CallNote& b) {
-  for (size_t i = 0; i < std::max(a.fields.size(), b.fields.size()); ++i) {
-    const Field none{};
-    const Field& left = i < a.fields.size() ? a.fields[i] : none;
-    const Field& right = i < b.fields.size() ? b.fields[i] : none;
-    if (left == right) continue;
-    return fmt::format("{}: {} against {}", left.name.empty() ? right.name : left.name,
-                       left.value.empty() ? "none" : left.value, right.value.empty() ? "none" : right.value);
-  }
+  const bool more = b.fields.size() > a.fields.size();
+  for (const CallNote* call : {more ? &b : &a, more ? &a : &b})
+    for (const Field& field : call->fields) {
+      const std::string left = value_of(a, field.name), right = value_of(b, field.name);
+      if (left != right) return fmt::format("{}: {} against {}", field.name, left, right);
+    }
   return "nothing";
 }
 

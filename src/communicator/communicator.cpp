@@ -72,10 +72,17 @@ namespace {
 
 Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was moved from"}; }
 
-// Completes a call with its options; packs its group, if it has one.
+// Packs the group of a call, if it has one, and completes the call with its options.
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
                                         bool reproducible) {
+  std::unique_ptr<Group> group;
+  if (tensors) {
+    auto packed = Group::pack(*tensors, call.type);
+    if (!packed) return packed.error();
+    group = std::move(*packed);
+    group->become(call);
+  }
   if (options.timeout && options.timeout->count() <= 0)
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{}: a timeout of {} ms is none; it must be above 0", describe(call),
@@ -94,9 +101,6 @@ Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& o
           fmt::format("{}: the algorithm \"{}\" cannot do what it asks for ({})", describe(call),
                       options.algorithm, is_weighted(call.reduction) ? "weights" : "reproducible sums")};
   }
-  if (!tensors) return std::unique_ptr<Group>();
-  auto group = Group::pack(*tensors, call.type);
-  if (group) (*group)->become(call);
   return group;
 }
 

@@ -17,12 +17,13 @@ uint64_t mix(uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-// Beyond the operations, for the parts of what has no operation of its own.
-constexpr unsigned first_part_code = 28;
+// Beyond the operations: those with parts of different sizes, and the parts of what has no operation of its own.
+constexpr unsigned first_uneven_code = 16, first_part_code = 28;
 
 unsigned operation_code(const Call& call) {
-  return call.part_of == PartOf::nothing ? unsigned(call.operation)
-                                         : first_part_code + unsigned(call.part_of);
+  if (call.part_of != PartOf::nothing) return first_part_code + unsigned(call.part_of);
+  const bool uneven = call.parts && call.operation != schedule::Operation::send_recv;
+  return (uneven ? first_uneven_code : 0) + unsigned(call.operation);
 }
 
 std::string name_of_code(unsigned code) {
@@ -36,7 +37,8 @@ std::string name_of_code(unsigned code) {
     case PartOf::grow:
       return "grow";
   }
-  return std::string(name_of(schedule::Operation(code)));
+  if (code < first_uneven_code) return std::string(name_of(schedule::Operation(code)));
+  return fmt::format("{}_v", name_of(schedule::Operation(code - first_uneven_code)));
 }
 
 unsigned field(uint64_t digest, unsigned index) {
@@ -82,8 +84,7 @@ std::string describe(const Call& call) {
     if (call.tag != 0) text += fmt::format(", tag {}", call.tag);
     return text;
   }
-  std::string text =
-      fmt::format("{}{} of {} {}", name_of(call.operation), call.parts ? "_v" : "", call.count, type);
+  std::string text = fmt::format("{} of {} {}", name_of_operation(call), call.count, type);
   if (schedule::reduces(call.operation)) text += fmt::format(", {}", name_of(call.reduction));
   if (schedule::is_rooted(call.operation)) text += fmt::format(", root {}", call.root);
   if (call.vectors > 0) text += fmt::format(", in {} vectors", call.vectors);

@@ -40,13 +40,18 @@ std::vector<const schedule::Schedule*> able(const Call& call, bool one_node) {
   return able;
 }
 
+// Whether the order of the operands can be seen in the result.
+bool order_matters(const Call& call) {
+  return is_float(call.type) && call.reduction != Reduction::min && call.reduction != Reduction::max;
+}
+
 }  // namespace
 
 bool can_run(const Call& call, Algorithm algorithm) noexcept {
   const schedule::Schedule* schedule = schedule::find(call.operation, algorithm);
   if (schedule == nullptr) return false;
   if (!schedule::reduces(call.operation)) return true;
-  return (!call.reproducible || schedule->canonical) &&
+  return (!call.reproducible || schedule->canonical || !order_matters(call)) &&
          (!is_weighted(call.reduction) || reduces_at_once(algorithm));
 }
 
@@ -91,10 +96,10 @@ std::vector<Selection::Candidate> Selection::candidates(const Call& call) const 
 }
 
 Algorithm Selection::choose(const Call& call) {
-  const size_t demand = !schedule::reduces(call.operation) ? 0
-                        : is_weighted(call.reduction)      ? 2
-                        : call.reproducible                ? 1
-                                                           : 0;
+  const size_t demand = !schedule::reduces(call.operation)         ? 0
+                        : is_weighted(call.reduction)              ? 2
+                        : call.reproducible && order_matters(call) ? 1
+                                                                   : 0;
   const auto width = size_t(std::countr_zero(width_of(call)));
   auto& row = rows_[(size_t(call.operation) * widths + width) * demands + demand];
   if (!row) {

@@ -11,8 +11,8 @@
 
 namespace rondo::engine {
 
-/// Whether the operation has the algorithm, and it does what the call demands: sums in canonical order where
-/// they shall be reproducible, and in one go where they are weighted, so that every contribution meets its
+/// Whether the operation has the algorithm, and it does what the call demands: the canonical order where sums
+/// shall be reproducible and an order can be seen in them, and in one go where they are weighted, so that every contribution meets its
 /// rank's weight.
 bool can_run(const Call& call, schedule::Algorithm algorithm) noexcept;
 

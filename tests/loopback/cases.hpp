@@ -220,30 +220,41 @@ inline std::vector<Reduction> unweighted() {
   return some;
 }
 
+/// Every `step`-th rank; from one `turn` to the next other ones, so that `step` turns have them all.
+inline std::vector<Rank> every(uint32_t step, uint32_t world, size_t turn) {
+  std::vector<Rank> ranks;
+  for (uint32_t k = 0; k < world; k += step) ranks.push_back(Rank((k + turn % step) % world));
+  return ranks;
+}
+
 /// The product of schedules, reductions, counts and in place or out; misalignments and roots rotate through
-/// it. Of one algorithm, if it is named.
+/// it, and have all pairs of a root and in place or out. Of one algorithm, if it is named. There are as many of
+/// one count as of another.
 inline std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& counts,
                                    std::optional<Algorithm> only = {}) {
   std::vector<Case> cases;
   uint32_t turn = 0;
-  for (const uint64_t count : counts) {
-    for (const schedule::Schedule& schedule : schedule::catalogue()) {
-      const auto operation = schedule.operation;
-      const auto algorithm = schedule.algorithm;
+  const auto catalogue = schedule::catalogue();
+  const auto reductions = unweighted();
+  for (size_t c = 0; c < counts.size(); c++) {
+    for (size_t k = 0; k < catalogue.size(); k++) {
+      const auto operation = catalogue[k].operation;
+      const auto algorithm = catalogue[k].algorithm;
+      const uint64_t count = counts[c];
       if (only && algorithm != *only) continue;
-      const auto add = [&](Reduction reduction, bool in_place, Rank root) {
-        cases.push_back({operation, algorithm, reduction, count, in_place, turn++ % 3, root});
+      const auto add = [&](Reduction reduction, bool in_place, size_t root) {
+        cases.push_back({operation, algorithm, reduction, count, in_place, turn++ % 3, Rank(root % world)});
       };
       switch (operation) {
         case Operation::all_reduce:
         case Operation::reduce_scatter:
-          for (const Reduction reduction : unweighted())
+          for (const Reduction reduction : reductions)
             for (const bool in_place : {false, true}) add(reduction, in_place, 0);
           break;
         case Operation::reduce:
-          for (const Reduction reduction : unweighted()) {
-            const bool in_place = turn % 2 == 0;
-            add(reduction, in_place, turn % world);
+          for (size_t r = 0; r < reductions.size(); r++) {
+            const size_t pair = r + 5 * c + 3 * k;  // 5: as many reductions have all types
+            add(reductions[r], pair % 2 == 0, pair / 2);
           }
           break;
         case Operation::all_gather:
@@ -251,16 +262,18 @@ inline std::vector<Case> cases_for(uint32_t world, const std::vector<uint64_t>& 
           break;
         case Operation::gather:
         case Operation::scatter:
-          for (const bool in_place : {false, true}) add(Reduction::sum, in_place, turn % world);
+          for (const Rank root : every((world + 1) / 2, world, c))
+            for (const bool in_place : {false, true}) add(Reduction::sum, in_place, root);
           break;
         case Operation::all_to_all:
           cases.push_back({operation, algorithm, Reduction::sum, count * world, false, turn++ % 3, 0});
           break;
         case Operation::send_recv:
-          for (Rank distance = 0; distance < world; distance += 2) add(Reduction::sum, false, distance);
+          for (const Rank distance : every(world <= 3 ? 1 : 2, world, c))
+            add(Reduction::sum, false, distance);
           break;
         case Operation::broadcast:
-          for (Rank root = 0; root < world; root += 3) add(Reduction::sum, true, root);
+          for (const Rank root : every(world <= 3 ? 1 : 3, world, c + k)) add(Reduction::sum, true, root);
           break;
         case Operation::barrier:
           cases.push_back({operation, algorithm, Reduction::sum, 0, true, 0, 0});

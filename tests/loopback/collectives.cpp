@@ -3,6 +3,8 @@
 // The whole product is run of f32. Of every other type each (operation, algorithm, reduction, placement) is run with one of
 // the counts, which rotates from case to case and from type to type: all pairs of type and count, operation and type, and
 // so on. Misalignments and roots rotate through all of it. collectives_large.cpp has the large vectors.
+#include <set>
+
 #include "cases.hpp"
 #include "tests/skip.hpp"
 
@@ -19,6 +21,22 @@ void run_small(SocketKind kind) {
 constexpr LinkCaps tiny_caps{.slot_bytes = 256, .slots = 3};
 
 }  // namespace
+
+TEST_CASE("collectives: f32 meets every pair of a root, or a distance, and in place or out") {
+  for (const uint32_t n : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    std::set<std::tuple<Operation, bool, Rank>> met;
+    for (const Case& c : cases_for(n, small_counts(n)))
+      if (is_defined(DataType::f32, c.reduction)) met.emplace(c.operation, c.in_place, c.root);
+    CAPTURE(n);
+    for (Rank root = 0; root < n; root++) {
+      CAPTURE(root);
+      for (const Operation operation : {Operation::reduce, Operation::gather, Operation::scatter})
+        for (const bool in_place : {false, true}) CHECK(met.contains({operation, in_place, root}));
+      CHECK(met.contains({Operation::broadcast, true, root}));
+      CHECK(met.contains({Operation::send_recv, false, root}));
+    }
+  }
+}
 
 TEST_CASE("collectives over TCP on IPv4: every operation, type and reduction, small counts") {
   run_small(SocketKind::tcp4);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 #include <random>
@@ -167,6 +168,49 @@ TEST_CASE("communicator: a mismatch fails every rank that waits, within a second
     CHECK(result.error().code == ErrorCode::mismatch);
     CHECK(since(began) < milliseconds(1000));
   });
+}
+
+TEST_CASE("communicator: a mismatch of calls that are much alike names what tells them apart") {
+  struct Pair {
+    const char *name, *other;  // as the ranks' calls are told apart
+    Result<void> (*call)(Communicator&, std::span<const float>, std::span<float>, bool odd);
+  };
+  using In = std::span<const float>;
+  using Out = std::span<float>;
+  static constexpr std::array<size_t, 2> counts{5, 5};
+  const std::array pairs{
+      Pair{"reduce_scatter", "reduce_scatter_v",
+           [](Communicator& comm, In in, Out out, bool odd) {
+             return odd ? comm.reduce_scatter_v(in, out.first(5), counts)
+                        : comm.reduce_scatter(in, out.first(5));
+           }},
+      Pair{"all_gather", "all_gather_v",
+           [](Communicator& comm, In in, Out out, bool odd) {
+             return odd ? comm.all_gather_v(in.first(5), out, counts) : comm.all_gather(in.first(5), out);
+           }},
+      Pair{"all_to_all", "all_to_all_v",
+           [](Communicator& comm, In in, Out out, bool odd) {
+             return odd ? comm.all_to_all_v(in, counts, out, counts) : comm.all_to_all(in, out);
+           }},
+      Pair{"none", "1", [](Communicator& comm, In in, Out out, bool odd) {
+             const std::array tensors{Tensor{in.data(), out.data(), in.size()}};
+             return odd ? comm.all_reduce_group(tensors, DataType::f32) : comm.all_reduce(in, out);
+           }}};
+  for (const Pair& pair : pairs)
+    on_every_transport(2, [&](Communicator& comm) {
+      std::vector<float> in(10, 1.f), out(10);
+      const auto result = pair.call(comm, in, out, comm.rank() == 1);
+      REQUIRE_FALSE(result.ok());
+      CHECK(result.error().code == ErrorCode::mismatch);
+      const std::string what = pair.name == std::string("none") ? "vectors of the group" : "operation";
+      const std::string odd = pair.other, even = pair.name;
+      const auto says = [&](const std::string& text) {
+        return result.error().message.find(what + ": " + text) != std::string::npos;
+      };
+      CHECK_MESSAGE((says(even + " against " + odd) || says(odd + " against " + even) ||
+                     says(even + " here, " + odd + " there") || says(odd + " here, " + even + " there")),
+                    result.error().message);
+    });
 }
 
 TEST_CASE(

@@ -207,6 +207,9 @@ TEST_CASE("movements: a group is one operation") {
     refused(comm.all_reduce_group(crossing, DataType::f32), "overlaps that of another");
     const std::vector<Tensor> shifted{{c.data(), c.data() + 1, 5}};
     refused(comm.all_reduce_group(shifted, DataType::f32), "tensor 0");
+    // What is refused is the group, not the empty vector that it begins as.
+    refused(comm.all_reduce_group(tensors, DataType::f32, Reduction::sum, {.timeout = milliseconds(0)}),
+            (", in " + std::to_string(tensors.size()) + " vectors: a timeout").c_str());
   });
 }
 

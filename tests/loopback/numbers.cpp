@@ -176,6 +176,40 @@ TEST_CASE("numbers: weights of any size that is allowed weigh as they stand to e
   });
 }
 
+TEST_CASE("numbers: a world of 1 weighs its input, and products overflow and underflow") {
+  on_every_transport(1, [](Communicator& comm) {
+    const auto weighed = [&](auto x, Reduction reduction, double weight) {
+      CHECK(comm.all_reduce(std::span(&x, 1), reduction, {.timeout = {}, .weight = weight}).ok());
+      return x;
+    };
+    constexpr auto avg = Reduction::weighted_avg, sum = Reduction::premul_sum;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (const float x : {7.f, -7.f, -0.f, infinity, nan}) {
+      CHECK(std::bit_cast<uint32_t>(weighed(x, avg, 0)) == 0);
+      CHECK(std::bit_cast<uint32_t>(weighed(x, avg, 1)) == std::bit_cast<uint32_t>(x));
+    }
+    CHECK(weighed(7.f, sum, 0.3) == 7.f * 0.3f);
+    CHECK(weighed(7., sum, 0.3) == 7. * 0.3);
+    CHECK(weighed(int8_t(100), sum, 3) == int8_t(300 - 256));
+    int changed = 0;  // the product is rounded, and then the quotient
+    for (int i = 1; i < 100; i++) {
+      const float weight = float(i) * 0.1f, product = 1.1f * weight, quotient = product / weight;
+      CHECK(weighed(1.1f, avg, weight) == quotient);
+      changed += quotient != 1.1f;
+    }
+    CHECK(changed > 0);
+    CHECK(weighed(1e36f, avg, 1000) == infinity);
+    CHECK(weighed(1e36f, avg, 100) == 1e36f * 100.f / 100.f);
+    CHECK(weighed(1e36, avg, 1000) == 1e36 * 1000 / 1000);
+    CHECK(weighed(bfloat16(1e36f), avg, 1000) == bfloat16(infinity));
+    CHECK(weighed(0x1p-100f, avg, 0x1p-60) == 0);
+    CHECK(weighed(0x1p-80f, avg, 0x1p-60) == 0x1p-80f);
+    CHECK(std::bit_cast<uint32_t>(weighed(infinity, sum, 1e-50)) == 0x7fc00000);  // 0 * inf
+    CHECK(weighed(infinity, sum, 1e-40) == infinity);
+  });
+}
+
 TEST_CASE("numbers: reductions that a type does not have and weights that mean nothing are refused") {
   on_every_transport(2, [](Communicator& comm) {
     std::vector<float> floats(4);

@@ -85,6 +85,21 @@ TEST_CASE("consumers: a C and a C++ program build with pkg-config and run") {
   consumer.check_average("in_cpp");
 }
 
+TEST_CASE("consumers: in a Meson subproject there is the library, and nothing else to build") {
+  const Consumer consumer;
+  consumer.write(
+      "meson.build",
+      "project('mine', 'cpp', default_options: ['cpp_std=c++20'])\n"
+      "executable('mine', 'mine.cpp', dependencies: subproject('rondo').get_variable('rondo_dep'))\n");
+  fs::create_directory(consumer.path("subprojects"));
+  fs::create_directory_symlink(RONDO_SOURCE_ROOT, consumer.path("subprojects/rondo"));
+  consumer.ok({"meson", "setup", consumer.path("build"), consumer.path(".")});
+  const auto targets = run({"ninja", "-C", consumer.path("build"), "-t", "targets", "all"});
+  CHECK(targets.out.find("librondo.a: ") != std::string::npos);
+  for (const char* other : {"subprojects/rondo/rondo:", "test_", "trainer", "01_hello"})
+    CHECK_MESSAGE(targets.out.find(other) == std::string::npos, std::string(other));
+}
+
 TEST_CASE("consumers: a C and a C++ program build with CMake and run") {
   if (is_sanitized) SKIP_TEST("a library with sanitizers is not for other programs");
   if (!has("cmake")) SKIP_TEST("cmake is not installed (tools/setup --dev does)");

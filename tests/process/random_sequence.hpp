@@ -50,14 +50,15 @@ struct Outcome {
   bool right() const { return !error && wrong == 0; }
 };
 
-/// Several operations, waited for in any order. Where this rank is not in a communicator, that is nullptr. `before(k)` is called before the k-th is started, and
-/// `failed(comm, error)` with every error that there is, after which nothing more is started.
+/// What a sequence calls on its way: `before(k)` before the k-th operation is started, and `failed(comm, error)` with
+/// every error that there is, after which nothing more is started.
 struct Hooks {
   std::function<void(uint64_t k)> before = [](uint64_t) {};
   std::function<void(const Communicator& comm, const Error& error)> failed = [](const Communicator&,
                                                                                 const Error&) {};
 };
 
+/// Several operations, waited for in any order. Where this rank is not in a communicator, that is nullptr.
 inline Outcome run_sequence(const std::vector<Communicator*>& comms, uint64_t seed, AnyCount any_count,
                             const Hooks& hooks = {}) {
   Dice common(seed);

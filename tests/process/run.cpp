@@ -164,6 +164,35 @@ TEST_CASE("run: wrong usage is 2") {
   }
 }
 
+TEST_CASE("bench: what does not go together is refused once, before ranks are started") {
+  struct Refused {
+    std::vector<std::string> words;
+    const char* text;
+  };
+  for (const Refused& refused :
+       {Refused{{"broadcast", "--in-place", "no"}, "broadcast has one buffer: it is always in place"},
+        Refused{{"all_to_all", "--in-place", "only"}, "all_to_all is never in place"},
+        Refused{{"reduce", "--root", "2"}, "there is no rank 2 among 2 ranks"},
+        Refused{{"all_reduce", "--op", "premul_sum"}, "premul_sum not in"},
+        Refused{{"all_reduce", "--op", "bit_and"}, "bit_and is not defined for f32: it is for integers"}}) {
+    std::vector<std::string> line{rondo_exe, "bench", "-n", "2", "-e", "8", "--iterations", "1"};
+    line.insert(line.end(), refused.words.begin(), refused.words.end());
+    const auto ended = run(line);
+    CAPTURE(ended.err);
+    CHECK(ended.code == 2);
+    const size_t at = ended.err.find(refused.text);
+    CHECK(at != std::string::npos);
+    CHECK(ended.err.find(refused.text, at + 1) == std::string::npos);
+  }
+  CHECK(run({rondo_exe, "bench", "--help"}).out.find("weighted_avg") == std::string::npos);
+  for (const std::vector<std::string>& fine :
+       {std::vector<std::string>{"broadcast", "--in-place", "only"}, {"reduce", "--root", "1"}}) {
+    std::vector<std::string> line{rondo_exe, "bench", "-n", "2", "-e", "8", "--iterations", "1"};
+    line.insert(line.end(), fine.begin(), fine.end());
+    CHECK(run(line).code == 0);
+  }
+}
+
 TEST_CASE("run: arguments of the program stay its own") {
   const auto ended = clean_run({rondo_exe, "run", "-n", "1", "/bin/echo", "-n", "5", "--", "--timeout", "x"});
   CHECK(ended.out == "[0] 5 -- --timeout x\n");

@@ -205,6 +205,10 @@ TEST_CASE("environment: options in code are named as such") {
   options.timeout = milliseconds(0);
   CHECK(complete(options).error().message.find("Options::timeout=0 ms") != std::string::npos);
   options.timeout.reset();
+  options.node = 65536;
+  CHECK(complete(options).error().message.find("Options::node=65536") != std::string::npos);
+  options.node = 65535;
+  CHECK(complete(options).ok());
   options.root.clear();
   CHECK(complete(options).error().message.find("RONDO_ROOT") != std::string::npos);
 }

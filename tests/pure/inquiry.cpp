@@ -70,6 +70,26 @@ TEST_CASE("inquiry: a field that one side does not have differs") {
   CHECK(found->text.find("(root: none against 1)") != std::string::npos);
 }
 
+TEST_CASE("inquiry: fields are compared by their names, wherever they stand") {
+  // That of one side alone comes where it stands among its own.
+  const CallNote plain{"plain", {{"type", "f32"}, {"reproducible", "no"}, {"algorithm", "ring"}}};
+  const CallNote group{"group",
+                       {{"type", "f32"}, {"vectors", "1"}, {"reproducible", "no"}, {"algorithm", "direct"}}};
+  const auto told = [](const CallNote& first, const CallNote& second) {
+    Inquiry inquiry(seventh, 2);
+    inquiry.add(0, called(first));
+    inquiry.add(1, called(second));
+    return inquiry.disagreement()->text;
+  };
+  CHECK(told(plain, group).find("(vectors: none against 1)") != std::string::npos);
+  CHECK(told(group, plain).find("(vectors: 1 against none)") != std::string::npos);
+  const CallNote rooted{"rooted", {{"type", "f32"}, {"root", "2"}, {"algorithm", "ring"}}};
+  const CallNote counted{"counted", {{"type", "f32"}, {"counts", "5 5"}, {"algorithm", "ring"}}};
+  CHECK(told(rooted, counted).find("(root: 2 against none)") != std::string::npos);
+  const CallNote fewer{"fewer", {{"type", "f32"}, {"algorithm", "ring"}}};
+  CHECK(told(fewer, rooted).find("(root: none against 2)") != std::string::npos);
+}
+
 TEST_CASE("inquiry: who has not called, who does not answer and who has left are told apart") {
   Inquiry inquiry(seventh, 5);
   inquiry.add(0, called(all_reduce("8")));

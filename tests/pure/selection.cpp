@@ -239,6 +239,16 @@ TEST_CASE("selection: what a call demands comes before what is quickest") {
   CHECK(can_run(call(Reduction::sum, true), Algorithm::halving_doubling));
   CHECK_FALSE(can_run(call(Reduction::weighted_avg, false), Algorithm::halving_doubling));
   CHECK(can_run(call(Reduction::weighted_avg, false), Algorithm::one_shot));
+  // Where no order can make a difference, a reproducible call may run what every other may.
+  CHECK(can_run(call(Reduction::min, true), Algorithm::ring));
+  CHECK_FALSE(can_run(call(Reduction::prod, true), Algorithm::ring));
+  CHECK_FALSE(can_run(call(Reduction::avg, true), Algorithm::ring));
+  for (const Reduction reduction : {Reduction::sum, Reduction::prod, Reduction::avg, Reduction::bit_and}) {
+    Call integers = call(reduction, true), usual = call(reduction, false);
+    integers.type = usual.type = DataType::i32;
+    CHECK(can_run(integers, Algorithm::ring));
+    CHECK(select(integers, {8, false}) == select(usual, {8, false}));
+  }
   CHECK_FALSE(can_run(call(Reduction::sum, false), Algorithm::dissemination));
   for (const uint32_t world : {3u, 4u, 8u, 13u})
     for (uint64_t count = 1; count < 1 << 28; count *= 8) {

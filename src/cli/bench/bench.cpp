@@ -68,12 +68,7 @@ CLI::App* add_bench(CLI::App& app, const std::vector<std::string>& arguments, st
   auto options = std::make_shared<BenchOptions>();
   bench::add_options(*bench, *options);
   bench->callback([=, &action] {
-    if (options->from > options->to)
-      throw CLI::ValidationError("-b", "the smallest size is larger than the largest (-e)");
-    if (!(options->factor > 1)) throw CLI::ValidationError("-f", "the factor must be a number above 1");
-    if (options->inject_wrong && options->operation == bench::Operation::barrier)
-      throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
-    bench::check_reduction(*options);
+    bench::check(*options, !is_rank(process_environment));
     action = [=] {
       return is_rank(process_environment) ? run_rank(*options)
                                           : start_ranks(command, options->ranks, arguments);

@@ -130,7 +130,9 @@ void add_options(CLI::App& app, BenchOptions& o) {
       ->check(CLI::Range(1.01, 1e6))
       ->capture_default_str();
   add_choice(app, "--type", o.type, by_name(all_data_types), "element type (f32)");
-  add_choice(app, "--op", o.reduction, by_name(all_reductions), "reduction (sum)");
+  auto reductions = by_name(all_reductions);
+  std::erase_if(reductions, [](const auto& named) { return is_weighted(named.second); });
+  add_choice(app, "--op", o.reduction, reductions, "reduction (sum)");
   app.add_option("--root", o.root, "root of a broadcast, reduce, gather or scatter")->capture_default_str();
   app.add_option("--transport", o.transport, "what carries the data: auto, tcp or shm; else RONDO_TRANSPORT")
       ->check(CLI::IsMember(words(transport_names)));
@@ -157,13 +159,24 @@ void add_options(CLI::App& app, BenchOptions& o) {
                "flip one element before the check, which must then fail (exit 1)");
 }
 
-void check_reduction(const BenchOptions& o) {
-  const std::string reduction(name_of(o.reduction)), type(name_of(o.type));
+void check(const BenchOptions& o, bool starts_ranks) {
+  if (o.from > o.to) throw CLI::ValidationError("-b", "the smallest size is larger than the largest (-e)");
+  if (!(o.factor > 1)) throw CLI::ValidationError("-f", "the factor must be a number above 1");
+  if (o.inject_wrong && o.operation == Operation::barrier)
+    throw CLI::ValidationError("--inject-wrong", "a barrier has no data");
   if (!is_defined(o.type, o.reduction))
-    throw CLI::ValidationError("--op", reduction + " is not defined for " + type + ": it is for " +
+    throw CLI::ValidationError("--op", std::string(name_of(o.reduction)) + " is not defined for " +
+                                           std::string(name_of(o.type)) + ": it is for " +
                                            (is_float(o.type) ? "integers" : "floats"));
-  if (is_weighted(o.reduction))
-    throw CLI::ValidationError("--op", reduction + " needs a weight from each rank; it is not measured here");
+  const auto only = only_placement(o.operation);
+  if (only && o.placement != Placement::both && o.placement != *only)
+    throw CLI::ValidationError(
+        "--in-place",
+        o.operation_name() +
+            (only == Placement::in_place ? " has one buffer: it is always in place" : " is never in place"));
+  if (starts_ranks && is_rooted(o.operation) && o.root >= o.ranks)
+    throw CLI::ValidationError("--root", "there is no rank " + std::to_string(o.root) + " among " +
+                                             std::to_string(o.ranks) + " ranks (-n)");
 }
 
 }  // namespace rondo::bench

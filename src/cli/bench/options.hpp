@@ -56,7 +56,7 @@ std::optional<Placement> only_placement(Operation operation);
 double bus_factor(Operation operation, uint32_t world);
 /// Adds the arguments to `app`; a bad value is a CLI error that lists what is allowed.
 void add_options(CLI::App& app, BenchOptions& options);
-/// A CLI error where the reduction is not defined for the type, or is not measured.
-void check_reduction(const BenchOptions& options);
+/// A CLI error where the options do not go together; `starts_ranks`: no launcher has.
+void check(const BenchOptions& options, bool starts_ranks);
 
 }  // namespace rondo::bench
