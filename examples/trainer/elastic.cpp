@@ -104,9 +104,10 @@ Result<void> catch_up(Communicator& communicator, State& state, Report& report) 
 Result<bool> finished_with_us(const Logged& log, const std::string& path, uint64_t steps, uint64_t all_steps,
                               const std::vector<Note>& notes, std::span<const uint32_t> worlds) {
   const auto went_on = [&](std::string_view who) {
-    return rondo::Error{rondo::ErrorCode::refused,
-                        fmt::format("{} up to step {} ({}); it has done {} steps, ends, and leaves all as it is",
-                                    who, log.steps(), path, steps)};
+    return rondo::Error{
+        rondo::ErrorCode::refused,
+        fmt::format("{} up to step {} ({}); it has done {} steps, ends, and leaves all as it is", who,
+                    log.steps(), path, steps)};
   };
   constexpr std::string_view without_us = "the training went on without this rank";
   std::vector<uint32_t> known(worlds.begin(), worlds.end());
