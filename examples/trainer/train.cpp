@@ -126,10 +126,11 @@ void Training::introduce() const {
                "WARNING: the Bible is not installed (packages bible-kjv and bible-kjv-text), and no --data "
                "was given.\n"
                "WARNING: learning from GENERATED SENTENCES instead, which are far easier to predict.\n");
-  fmt::print("{} rank{}, {} parameters, {} tokens per step; text: {}, {} bytes, sha256 {}...\n",
-             communicator_.world(), communicator_.world() == 1 ? "" : "s", grouped(model_.map().size()),
-             grouped(options_.sequences * uint64_t(options_.shape.context)), text.name,
-             grouped(text.bytes.size()), text.sha256.substr(0, 12));
+  const uint32_t world = communicator_.world();
+  fmt::print("{}, {} parameters, {} tokens per step; text: {}, {} bytes, sha256 {}...\n",
+             world == 1 ? "1 rank" : fmt::format("{} ranks over {}", world, communicator_.transport()),
+             grouped(model_.map().size()), grouped(options_.sequences * uint64_t(options_.shape.context)),
+             text.name, grouped(text.bytes.size()), text.sha256.substr(0, 12));
 }
 
 void Training::update() {
