@@ -183,6 +183,19 @@ std::map<std::string, std::string> all_variables() {
   return variables;
 }
 
+namespace {
+
+Result<milliseconds> patience(const Setting& setting) {
+  if (setting.value == "0") return milliseconds(0);
+  const auto number = seconds(setting);
+  return number ? number
+                : invalid(setting, "must be 0, for never, or a number of seconds from 0.001 to 1000000");
+}
+
+auto flag(const Setting& setting) { return whole_number(setting, 0, 1); }
+
+}  // namespace
+
 Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   Options options = in_code;
   Sources from;
@@ -197,12 +210,6 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   if (auto ok = fill(options.init_timeout, nullptr, lookup, {"RONDO_INIT_TIMEOUT"}, seconds); !ok)
     return ok.error();
   if (auto ok = fill(options.timeout, nullptr, lookup, {"RONDO_TIMEOUT"}, seconds); !ok) return ok.error();
-  const auto patience = [](const Setting& setting) -> Result<milliseconds> {
-    if (setting.value == "0") return milliseconds(0);
-    const auto number = seconds(setting);
-    return number ? number
-                  : invalid(setting, "must be 0, for never, or a number of seconds from 0.001 to 1000000");
-  };
   if (auto ok = fill(options.heartbeat, nullptr, lookup, {"RONDO_HEARTBEAT"}, patience); !ok)
     return ok.error();
   if (auto ok = fill_secret(options.secret, lookup); !ok) return ok.error();
@@ -213,7 +220,6 @@ Result<Options> resolve(const Options& in_code, const Lookup& lookup) {
   fill(options.advertise, from.advertise, lookup, "RONDO_ADVERTISE");
   fill(options.listen, from.listen, lookup, "RONDO_LISTEN");
   fill(options.fault, from.fault, lookup, "RONDO_FAULT");
-  const auto flag = [](const Setting& setting) { return whole_number(setting, 0, 1); };
   if (auto ok = fill(options.reproducible, nullptr, lookup, {"RONDO_REPRODUCIBLE"}, flag); !ok)
     return ok.error();
   if (auto ok = fill(options.tls, &from.tls, lookup, {"RONDO_TLS"}, flag); !ok) return ok.error();
