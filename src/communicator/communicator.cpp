@@ -104,10 +104,6 @@ Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& o
   return group;
 }
 
-}  // namespace
-
-namespace {
-
 // Of one record of each rank, in place.
 template <class Record>
 engine::Call exchange_of(engine::PartOf caller, std::vector<Record>& all, Rank rank) {

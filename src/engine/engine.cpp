@@ -226,9 +226,9 @@ Error Engine::disagreement(const Stray& stray) {
   const uint64_t number = stray.header.sequence;
   if (number < collectives_ || call_.operation == schedule::Operation::send_recv) disputed_ = number;
   auto differs = fmt::format("sequence number: {} here, {} there", collectives_, number);
-  if (const auto ours = collective(number))
-    if (const auto difference =
-            engine::difference(header_of(*ours, place_.epoch, number, window_for(*ours)), stray.header))
+  if (const auto ours = recorder_.of_collective(number))
+    if (const auto difference = engine::difference(
+            header_of(ours->call, place_.epoch, number, window_for(ours->call)), stray.header))
       differs = *difference;
   return {
       ErrorCode::mismatch,
@@ -236,15 +236,6 @@ Error Engine::disagreement(const Stray& stray) {
                   "the same calls in the same order with the same arguments",
                   stray.from, place_.rank, number, differs),
       stray.from};
-}
-
-// Of the last calls.
-std::optional<Call> Engine::collective(uint64_t number) const {
-  for (uint64_t last = recorder_.last(), s = last; s > 0 && s + Recorder::capacity > last; s--) {
-    const auto record = recorder_.at(s);
-    if (record && record->collective == number) return record->call;
-  }
-  return std::nullopt;
 }
 
 Error Engine::late(const std::string& what, std::optional<Rank> peer) const {

@@ -65,7 +65,6 @@ class Engine {
   Progress rest();
   std::optional<Error> stray();
   Error disagreement(const Stray& stray);
-  std::optional<Call> collective(uint64_t number) const;
   Progress end(std::optional<Error> error);
   void publish() noexcept;
   Error late(const std::string& what, std::optional<Rank> peer) const;

@@ -246,7 +246,7 @@ bool Execution::take_header(uint32_t index) {
   std::memcpy(&theirs, view.data, header_bytes);
   if (const auto differs = difference(link.header, theirs)) {
     if (is_of_all(theirs) && is_of_all(link.header) && theirs.sequence < link.header.sequence)
-      stale_ = Stray{peer, theirs};
+      return stale_ = Stray{peer, theirs}, false;
     mismatch_ = Error{
         ErrorCode::mismatch,
         fmt::format("rank {} called something else than rank {}: {}. Every rank must make the same calls "

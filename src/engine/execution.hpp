@@ -66,7 +66,7 @@ class Execution {
   bool done() const noexcept;
   /// Why it cannot go on: a mismatch or a closed link. Meaningful after a pass that moved nothing.
   std::optional<Error> failure() const;
-  /// The mismatch, where it is a header of an earlier call on a link that this one reads.
+  /// A mismatch of another kind: a header of an earlier call, on a link that this one reads.
   const std::optional<Stray>& stale() const noexcept { return stale_; }
   /// Which peers this rank waits for, for a time-out's message, and the first of them.
   std::string waiting_for() const;

@@ -121,6 +121,12 @@ std::string describe(const Record& record) {
                      std::chrono::duration<double, std::milli>(took).count());
 }
 
+std::optional<Record> Recorder::of_collective(uint64_t number) const {
+  for (uint64_t newest = last(), s = newest; s > 0 && s + capacity > newest; s--)
+    if (auto record = at(s); record && record->collective == number) return record;
+  return std::nullopt;
+}
+
 std::string Recorder::text(size_t most) const {
   std::string text;
   const uint64_t newest = last(), known = std::min<uint64_t>({newest, most, capacity});

@@ -42,6 +42,8 @@ class Recorder {
   /// The last operation begun; 0: there was none.
   uint64_t last() const noexcept { return last_.load(std::memory_order_acquire); }
   std::optional<Record> at(uint64_t sequence) const;
+  /// The collective of this number, if it is among the last operations.
+  std::optional<Record> of_collective(uint64_t number) const;
   /// The last `most`, newest last: "#7 all_reduce of 1024 f32, sum: done in 0.2 ms; #8 ..."
   std::string text(size_t most) const;
 
