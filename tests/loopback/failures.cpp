@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <future>
 #include <thread>
 
 #include "world.hpp"
@@ -159,11 +160,18 @@ TEST_CASE("mismatch: a rank that has left a call out is told of that call, thoug
   World world = World::over_sockets(2, SocketKind::tcp4);
   std::vector<std::vector<float>> data(2, std::vector<float>(8, 1.f));
   std::vector<Outcome> outcomes(2);
+  std::promise<void> ended;
   world.run([&](Rank rank, engine::Engine& engine) {
     // A broadcast of rank 0 does not wait for rank 1, which leaves it out.
     engine::Call broadcast = all_reduce_of(data[rank]);
     broadcast.operation = Operation::broadcast;
-    if (rank == 0) CHECK(engine.run(broadcast, soon()).ok());
+    if (rank == 0) {
+      CHECK(engine.run(broadcast, soon()).ok());
+      ended.set_value();
+    } else {
+      // Its header would be seen at the end of the broadcast already.
+      CHECK(ended.get_future().wait_for(milliseconds(5000)) == std::future_status::ready);
+    }
     if (auto result = engine.run(all_reduce_of(data[rank]), soon()); !result)
       outcomes[rank].error = result.error();
   });
