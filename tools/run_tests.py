@@ -1,6 +1,6 @@
 """Runs the tests registered in a build folder and counts real test cases.
 
-A tier is an executable registered with Meson's test(). A doctest tier keeps a log of its cases (tests/main.cpp), by
+A tier is an executable registered with Meson's test(). A doctest tier keeps a log of its cases (tests/cases.cpp), by
 which they are counted; another executable counts as one case. A tier that crashes, hangs or reports nothing is one
 more failure, named. The last line is "N passed, N failed", and ", N skipped" where there is any.
 """
@@ -60,8 +60,8 @@ def run(command, environment, limit_s, cwd=None):
 
 
 def read_log(path):
-    """Counts of a tier's log, the skipped cases, and the case that started and never ended."""
-    counts, skipped, running = Counts(), [], None
+    """Counts of a tier's log, the lines of what failed or was skipped, and the case that started and never ended."""
+    counts, remarks, running = Counts(), [], None
     if os.path.exists(path):
         for line in open(path, errors="replace"):
             what, _, rest = line.rstrip("\n").partition(" ")
@@ -69,9 +69,9 @@ def read_log(path):
             counts.passed += what == "passed"
             counts.failed += what == "failed"
             counts.skipped += what == "skipped"
-            if what == "skipped":
-                skipped.append(rest)
-    return counts, skipped, running
+            if what in ("failed", "skipped"):
+                remarks.append(f"{what}: {rest}")
+    return counts, remarks, running
 
 
 def run_tier(test, mode, wrapper):
@@ -81,7 +81,7 @@ def run_tier(test, mode, wrapper):
         log = os.path.join(folder, "log")
         settings = {"TEST_LOG": log, "TEST_SKIP_SLOW": "0" if mode == "full" else "1"}
         trouble, output = run(wrapper + test["cmd"], {**test["env"], **settings}, limit_s, test["workdir"])
-        counts, skipped, running = read_log(log)
+        counts, remarks, running = read_log(log)
         is_doctest = os.path.exists(log)
     if not is_doctest:
         counts.passed, counts.failed = (0, 1) if trouble else (1, 0)
@@ -93,8 +93,8 @@ def run_tier(test, mode, wrapper):
     elif counts.passed + counts.failed + counts.skipped == 0:
         counts.failed, trouble = 1, "no test case ran"
     print(f"{test['name']}: {counts.line()} ({time.monotonic() - began:.1f} s)")
-    for line in skipped:
-        print(f"  skipped: {line}")
+    for line in remarks:
+        print(f"  {line}")
     if counts.failed:
         print(output)
         print(f"{test['name']}: {trouble or 'failed'}")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "reference.hpp"
 #include "schedule/catalogue.hpp"
@@ -33,71 +34,80 @@ inline std::string text(const Case& c, uint32_t world, DataType type) {
                      c.in_place ? "in place" : "out of place", c.offset, c.root);
 }
 
-/// What the ranks start from and what a reduction makes of it, computed wherever it is needed.
+/// What the ranks start from and what a reduction makes of it.
 template <class T>
-struct Made {
-  static T element(Rank rank, uint64_t i, Reduction reduction) {
-    return test::element<T>(rank, i, reduction);
-  }
-  static T reduced(uint32_t world, uint64_t i, Reduction reduction) {
-    return test::reduced<T>(world, i, reduction);
-  }
-};
-
-/// The same of one reduction and one world, computed once for many large cases.
-template <class T>
-class Kept {
+class Data {
  public:
-  Kept(uint32_t world, uint64_t count, Reduction reduction)
+  Data(uint32_t world, uint64_t count, Reduction reduction)
       : elements_(world, std::vector<T>(count)), reduced_(count) {
+    const auto compute = [=, this](Rank rank) {
+      for (uint64_t i = 0; i < count; i++) elements_[rank][i] = test::element<T>(rank, i, reduction);
+      const Extent mine = shard(count, world, rank);
+      for (uint64_t i = mine.first; i < mine.first + mine.count; i++)
+        reduced_[i] = test::reduced<T>(world, i, reduction);
+    };
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < world; rank++)
-      threads.emplace_back([=, this] {
-        for (uint64_t i = 0; i < count; i++) elements_[rank][i] = Made<T>::element(rank, i, reduction);
-        const Extent mine = shard(count, world, rank);
-        for (uint64_t i = mine.first; i < mine.first + mine.count; i++)
-          reduced_[i] = Made<T>::reduced(world, i, reduction);
-      });
+      if (count < 65536)
+        compute(rank);
+      else
+        threads.emplace_back(compute, rank);
     for (auto& thread : threads) thread.join();
   }
-  T element(Rank rank, uint64_t i, Reduction) const { return elements_[rank][i]; }
-  T reduced(uint32_t, uint64_t i, Reduction) const { return reduced_[i]; }
+  std::span<const T> elements(Rank rank, Extent e) const {
+    return std::span(elements_[rank]).subspan(e.first, e.count);
+  }
+  std::span<const T> reduced(Extent e) const { return std::span(reduced_).subspan(e.first, e.count); }
 
  private:
   std::vector<std::vector<T>> elements_;  // of every rank
   std::vector<T> reduced_;
 };
 
-/// The rank whose shard has element i.
-inline Rank owner(uint64_t count, uint32_t world, uint64_t i) {
-  const uint64_t base = count / world, longer = count % world, end = longer * (base + 1);
-  return Rank(i < end ? i / (base + 1) : longer + (i - end) / base);
+template <class T>
+using DataSets = std::map<Reduction, Data<T>>;
+
+/// Large enough for every case.
+template <class T>
+DataSets<T> data_for(uint32_t world, const std::vector<Case>& cases) {
+  std::map<Reduction, uint64_t> counts;
+  for (const Case& c : cases) counts[c.reduction] = std::max(counts[c.reduction], c.count);
+  DataSets<T> sets;
+  for (const auto& [reduction, count] : counts) sets.try_emplace(reduction, world, count, reduction);
+  return sets;
 }
 
-/// What rank `rank` holds at index i of the whole vector when the operation is over.
-template <class T, class Data>
-T expected(const Case& c, uint32_t world, Rank rank, uint64_t i, const Data& data) {
+/// What rank `rank` holds of the whole vector, in `extent`, when the operation is over: pieces one after the
+/// other.
+template <class T>
+std::vector<std::span<const T>> expected(const Case& c, uint32_t world, Rank rank, Extent extent,
+                                         const Data<T>& data) {
+  std::vector<std::span<const T>> pieces;
+  if (extent.count == 0) return pieces;
   switch (c.operation) {
     case Operation::all_reduce:
     case Operation::reduce_scatter:
     case Operation::reduce:
-      return data.reduced(world, i, c.reduction);
+      return {data.reduced(extent)};
     case Operation::scatter:
     case Operation::broadcast:
-      return data.element(c.root, i, c.reduction);
+      return {data.elements(c.root, extent)};
     case Operation::send_recv:
-      return data.element((rank + world - c.root) % world, i, c.reduction);
+      return {data.elements((rank + world - c.root) % world, extent)};
     case Operation::all_to_all: {
       const uint64_t part = c.count / world;
-      return data.element(Rank(i / part), rank * part + i % part, c.reduction);
+      for (Rank from = 0; from < world; from++) pieces.push_back(data.elements(from, {rank * part, part}));
+      return pieces;
     }
     case Operation::gather:
     case Operation::all_gather:
-      return data.element(owner(c.count, world, i), i, c.reduction);
+      for (Rank from = 0; from < world; from++)
+        pieces.push_back(data.elements(from, shard(c.count, world, from)));
+      return pieces;
     case Operation::barrier:
       break;
   }
-  return T();
+  return pieces;
 }
 
 inline std::shared_ptr<const schedule::Parts> one_part(uint64_t count) {
@@ -145,8 +155,8 @@ inline engine::Call call_of(const Case& c, DataType type, uint32_t world, Rank r
 }
 
 /// Runs the case on one rank; returns the number of wrong elements.
-template <class T, class Data>
-uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks, const Data& data) {
+template <class T>
+uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks, const Data<T>& data) {
   const uint32_t world = ranks.size();
   const auto [in, out] = extents(c, world, rank);
   // Only the root has both buffers.
@@ -158,8 +168,8 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
   Guarded<T>& source = in_place ? whole : input;
   Guarded<T>& result = in_place ? whole : output;
   const uint64_t in_at = in_place ? in.first : 0, out_at = in_place ? out.first : 0;
-  for (uint64_t i = 0; i < in.count; i++)
-    source.set(in_at + i, data.element(rank, in.first + i, c.reduction));
+  const std::span<const T> given = data.elements(rank, in);
+  source.set(in_at, given);
   engine::Call call = call_of(c, data_type_of<T>, world, rank);
   call.input = source.data() + in_at * sizeof(T);
   call.output = result.data() + out_at * sizeof(T);
@@ -169,24 +179,25 @@ uint64_t run_rank(const Case& c, engine::Engine& engine, Rank rank, World& ranks
     ranks.fail_all();
     return 1;
   }
-  uint64_t wrong = !whole.intact() + !input.intact() + !output.intact();
-  for (uint64_t i = 0; i < out.count; i++)
-    wrong += result.get(out_at + i) != expected<T>(c, world, rank, out.first + i, data);
-  for (uint64_t i = 0; !in_place && i < in.count; i++)
-    wrong += input.get(i) != data.element(rank, in.first + i, c.reduction);
-  return wrong;
+  uint64_t wrong = !whole.intact() + !input.intact() + !output.intact(), checked = 0;
+  for (const std::span<const T> piece : expected(c, world, rank, out, data)) {
+    wrong += result.differing(out_at + checked, piece);
+    checked += piece.size();
+  }
+  wrong += out.count - checked;
+  return wrong + (in_place ? 0 : input.differing(0, given));
 }
 
 /// Those whose reduction the type has.
-template <class T, class Data = Made<T>>
-void run_cases(World& world, std::vector<Case> cases, const Data& data = {}) {
+template <class T>
+void run_cases(World& world, std::vector<Case> cases, const DataSets<T>& data) {
   std::erase_if(cases, [](const Case& c) { return !is_defined(data_type_of<T>, c.reduction); });
   std::vector<std::atomic<uint64_t>> wrong(cases.size());
   world.run([&](Rank rank, engine::Engine& engine) {
     // After an error an engine must not run again, and the other ranks would wait for it: one failure ends
     // them all.
     for (size_t k = 0; k < cases.size(); k++) {
-      wrong[k] += run_rank<T>(cases[k], engine, rank, world, data);
+      wrong[k] += run_rank<T>(cases[k], engine, rank, world, data.at(cases[k].reduction));
       if (world.failure(rank).is_set()) return;
     }
   });
@@ -194,19 +205,9 @@ void run_cases(World& world, std::vector<Case> cases, const Data& data = {}) {
     CHECK_MESSAGE(wrong[k] == 0, text(cases[k], world.size(), data_type_of<T>));
 }
 
-/// Large ones, on data that are computed once for each reduction.
 template <class T>
-void run_large_cases(World& world, const std::vector<Case>& cases) {
-  for (const Reduction reduction : all_reductions) {
-    std::vector<Case> some;
-    uint64_t most = 0;
-    for (const Case& c : cases) {
-      if (c.reduction != reduction) continue;
-      some.push_back(c);
-      most = std::max(most, c.count);
-    }
-    if (!some.empty()) run_cases<T>(world, some, Kept<T>(world.size(), most, reduction));
-  }
+void run_cases(World& world, const std::vector<Case>& cases) {
+  run_cases<T>(world, cases, data_for<T>(world.size(), cases));
 }
 
 inline std::vector<uint64_t> small_counts(uint32_t world) {

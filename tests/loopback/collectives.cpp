@@ -132,9 +132,9 @@ TEST_CASE("collectives: 1 Mi + 1 elements from and to memory that is lent, or pr
         cases.push_back(
             {Operation::broadcast, algorithm, Reduction::sum, count, true, offset, world.size() - 1});
       }
-    run_large_cases<float>(world, cases);
+    run_cases<float>(world, cases);
     const uint64_t first = world.bytes_referred();
-    run_large_cases<bfloat16>(world, cases);
+    run_cases<bfloat16>(world, cases);
     CHECK(first > 0);
     CHECK(world.bytes_referred() > first);
   }
@@ -144,15 +144,14 @@ TEST_CASE("collectives over sockets: 1 Mi + 1 elements, many windows") {
   const uint64_t count = (1 << 20) + 1;
   for (const uint32_t n : {2u, 3u, 8u}) {
     World world = World::over_sockets(n, SocketKind::tcp4);
-    run_large_cases<float>(world,
-                           {{Operation::all_reduce, Algorithm::ring, Reduction::sum, count, true, 0, 0},
-                            {Operation::all_reduce, Algorithm::ring, Reduction::avg, count, false, 1, 0},
-                            {Operation::all_gather, Algorithm::ring, Reduction::sum, count, false, 1, 0},
-                            {Operation::broadcast, Algorithm::ring, Reduction::sum, count, true, 0, n - 1}});
-    run_large_cases<int64_t>(
-        world, {{Operation::all_reduce, Algorithm::ring, Reduction::avg, count, true, 0, 0},
-                {Operation::reduce_scatter, Algorithm::ring, Reduction::avg, count, false, 3, 0},
-                {Operation::reduce_scatter, Algorithm::ring, Reduction::max, count, true, 0, 0}});
+    run_cases<float>(world, {{Operation::all_reduce, Algorithm::ring, Reduction::sum, count, true, 0, 0},
+                             {Operation::all_reduce, Algorithm::ring, Reduction::avg, count, false, 1, 0},
+                             {Operation::all_gather, Algorithm::ring, Reduction::sum, count, false, 1, 0},
+                             {Operation::broadcast, Algorithm::ring, Reduction::sum, count, true, 0, n - 1}});
+    run_cases<int64_t>(world,
+                       {{Operation::all_reduce, Algorithm::ring, Reduction::avg, count, true, 0, 0},
+                        {Operation::reduce_scatter, Algorithm::ring, Reduction::avg, count, false, 3, 0},
+                        {Operation::reduce_scatter, Algorithm::ring, Reduction::max, count, true, 0, 0}});
   }
 }
 
@@ -161,11 +160,11 @@ TEST_CASE("collectives: direct, 1 Mi + 1 elements, over sockets and shared memor
   for (const uint32_t n : {2u, 3u, 8u}) {
     World worlds[] = {World::over_sockets(n, SocketKind::tcp4), World::over_shm(n)};
     for (World& world : worlds) {
-      run_large_cases<float>(
-          world, {{Operation::all_reduce, Algorithm::direct, Reduction::sum, count, true, 0, 0},
-                  {Operation::all_gather, Algorithm::direct, Reduction::sum, count, false, 1, 0},
-                  {Operation::broadcast, Algorithm::direct, Reduction::sum, count, true, 0, n - 1}});
-      run_large_cases<bfloat16>(
+      run_cases<float>(world,
+                       {{Operation::all_reduce, Algorithm::direct, Reduction::sum, count, true, 0, 0},
+                        {Operation::all_gather, Algorithm::direct, Reduction::sum, count, false, 1, 0},
+                        {Operation::broadcast, Algorithm::direct, Reduction::sum, count, true, 0, n - 1}});
+      run_cases<bfloat16>(
           world, {{Operation::all_reduce, Algorithm::direct, Reduction::avg, count, true, 1, 0},
                   {Operation::reduce_scatter, Algorithm::direct, Reduction::max, count, false, 3, 0}});
     }

@@ -64,7 +64,8 @@ struct Large {
   template <class T>
   void run(Reduction reduction) {
     const uint32_t world = transports[0].size();
-    const Kept<T> data(world, count + world, reduction);
+    DataSets<T> data;
+    data.try_emplace(reduction, world, count + world, reduction);
     const auto catalogue = schedule::catalogue();
     for (size_t transport = 0; transport < 2; transport++) {
       std::vector<Case> some;

@@ -86,15 +86,13 @@ TEST_CASE("collectives over nodes: slots so small that every call has many windo
 }
 
 TEST_CASE("collectives over nodes: 1 Mi + 1 elements") {
-  on_each_transport({0, 0, 1, 1, 2}, [](World& world) {
-    run_large_cases<float>(world, large_cases(world.size(), Reduction::sum));
-  });
+  on_each_transport({0, 0, 1, 1, 2},
+                    [](World& world) { run_cases<float>(world, large_cases(world.size(), Reduction::sum)); });
   on_each_transport({0, 1, 0, 1, 2, 2, 0}, [](World& world) {
-    run_large_cases<bfloat16>(world, large_cases(world.size(), Reduction::avg));
+    run_cases<bfloat16>(world, large_cases(world.size(), Reduction::avg));
   });
-  on_each_transport({0, 1, 1}, [](World& world) {
-    run_large_cases<int32_t>(world, large_cases(world.size(), Reduction::max));
-  });
+  on_each_transport(
+      {0, 1, 1}, [](World& world) { run_cases<int32_t>(world, large_cases(world.size(), Reduction::max)); });
 }
 
 // Between nodes an all-reduce is a ring of nodes, whose first half carries sums, 4 bytes wide:

@@ -105,7 +105,7 @@ class Guarded {
     const size_t needed = count * sizeof(T) + 2 * guard + offset;
     if (memory.empty()) own_.resize(needed);
     bytes_ = (memory.empty() ? std::span(own_) : memory).first(needed);
-    std::ranges::fill(bytes_, mark);
+    std::memset(bytes_.data(), int(mark), bytes_.size());
   }
   Guarded(const Guarded&) = delete;
 
@@ -116,6 +116,18 @@ class Guarded {
     return value;
   }
   void set(size_t i, T value) { std::memcpy(data() + i * sizeof(T), &value, sizeof value); }
+  void set(size_t i, std::span<const T> values) {
+    if (!values.empty()) std::memcpy(data() + i * sizeof(T), values.data(), values.size_bytes());
+  }
+  /// How many of the elements from i on are not, bit by bit, these values.
+  size_t differing(size_t i, std::span<const T> values) {
+    if (values.empty() || std::memcmp(data() + i * sizeof(T), values.data(), values.size_bytes()) == 0)
+      return 0;
+    size_t wrong = 0;
+    for (size_t k = 0; k < values.size(); k++)
+      wrong += std::memcmp(data() + (i + k) * sizeof(T), &values[k], sizeof(T)) != 0;
+    return wrong;
+  }
   bool intact() const {
     const auto marked = [](std::byte b) { return b == mark; };
     const size_t first = guard + offset_, end = first + count_ * sizeof(T);
