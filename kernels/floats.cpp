@@ -13,6 +13,8 @@ constexpr Row row{
     .avg = Direct<T, Sum, Divide>::reducer,
     .premul_sum = Weighted<T, T, Keep>::reducer,
     .weighted_avg = Weighted<T, T, Keep>::reducer,
+    .min_num = Direct<T, MinNum, Keep>::reducer,
+    .max_num = Direct<T, MaxNum, Keep>::reducer,
 };
 
 extern const FloatRows float_rows;

@@ -16,6 +16,8 @@ constexpr Row row{
     .bit_or = Direct<Bits<T>, BitOr, AsItIs>::reducer,
     .bit_xor = Direct<Bits<T>, BitXor, AsItIs>::reducer,
     .premul_sum = Weighted<Bits<T>, Bits<T>, AsItIs>::reducer,
+    .min_num = Direct<T, Min, AsItIs>::reducer,
+    .max_num = Direct<T, Max, AsItIs>::reducer,
 };
 
 extern const IntegerRows integer_rows;

@@ -17,6 +17,7 @@ struct Row {
   Reducer sum, prod, min, max, avg;
   Reducer bit_and{}, bit_or{}, bit_xor{};  // of integers
   Reducer premul_sum, weighted_avg{};      // the latter of floats
+  Reducer min_num, max_num;
 };
 struct FloatRows {
   Row f64, f32;

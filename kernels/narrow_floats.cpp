@@ -13,6 +13,8 @@ constexpr Row row{
     .avg = Staged<T, float, Sum, Divide>::reducer,
     .premul_sum = Weighted<T, float, AsItIs>::reducer,
     .weighted_avg = Weighted<T, float, AsItIs>::reducer,
+    .min_num = Direct<T, MinNum, AsItIs, Keep>::reducer,
+    .max_num = Direct<T, MaxNum, AsItIs, Keep>::reducer,
 };
 
 extern const NarrowFloatRows narrow_float_rows;

@@ -111,28 +111,32 @@ struct BitXor : Plain {
   }
 };
 
+// Whether a NaN among the operands is the result, or only where all are NaN.
+enum class Nan : uint8_t { wins, yields };
+
 // Min and max of floats. Equal ones differ in bits only when they are zeros: joining the sign bits makes -0
-// the smaller one. With a NaN on the right no comparison holds, which leaves right; a NaN on the left is put
-// back last.
-template <class A, class Order>
+// the smaller one. With a NaN on either side no comparison holds, which leaves right; what is to be left
+// instead is put back last.
+template <class A, class Order, Nan rule>
 A ordered_float(A left, A right) {
   const Bits<A> l = __builtin_bit_cast(Bits<A>, left), r = __builtin_bit_cast(Bits<A>, right);
   const A zero = __builtin_bit_cast(A, Order::smaller ? l | r : l & r);
   const A first = Order::before(left, right) ? left : right;
   const A ordered = left == right ? zero : first;
-  return left != left ? left : ordered;
+  const A doubtful = rule == Nan::wins ? left : right;
+  return doubtful != doubtful ? left : ordered;
 }
 
 // Narrow floats are ordered by keys, integers with the order of the numbers: their codes, those of negative
-// numbers turned around, and for a NaN the key that comes before all others. -0 has a lower one than +0.
+// numbers turned around, and for a NaN the key that comes before all others, or after them. -0 has a lower one than +0.
 // Selections are made with masks, since compilers make branches of these conditions, which ends
 // vectorisation.
-template <class Format, class Order>
+template <class Format, class Order, Nan rule>
 struct Keys {
   using Code = typename Format::Bits;
   using Key = std::make_signed_t<Code>;
   static constexpr Key magnitude{Format::magnitude}, sign{std::numeric_limits<Key>::min()},
-      last_ordered{Format::last_ordered}, nan{Order::smaller ? sign : magnitude};
+      last_ordered{Format::last_ordered}, nan{Order::smaller == (rule == Nan::wins) ? sign : magnitude};
 
   static Key turned(Key key) { return static_cast<Key>(key ^ ((key >> (8 * sizeof(Key) - 1)) & magnitude)); }
   static Key mask(bool condition) { return static_cast<Key>(-static_cast<Key>(condition)); }
@@ -166,32 +170,34 @@ struct Larger {
     return left > right;
   }
 };
-template <class Order>
+template <class Order, Nan rule>
 struct Extremum {
   template <class A>
   static auto enter(A value) {
     if constexpr (Traits<A>::kind == Kind::narrow_float)
-      return Keys<typename A::Format, Order>::key(value);
+      return Keys<typename A::Format, Order, rule>::key(value);
     else
       return value;
   }
   template <class A, class V>
   static A leave(V value) {
     if constexpr (Traits<A>::kind == Kind::narrow_float)
-      return Keys<typename A::Format, Order>::number(value);
+      return Keys<typename A::Format, Order, rule>::number(value);
     else
       return value;
   }
   template <class A>
   static A apply(A left, A right) {
     if constexpr (Traits<A>::kind == Kind::floating)
-      return ordered_float<A, Order>(left, right);
+      return ordered_float<A, Order, rule>(left, right);
     else
       return Order::before(left, right) ? left : right;
   }
 };
-using Min = Extremum<Smaller>;
-using Max = Extremum<Larger>;
+using Min = Extremum<Smaller, Nan::wins>;
+using Max = Extremum<Larger, Nan::wins>;
+using MinNum = Extremum<Smaller, Nan::yields>;
+using MaxNum = Extremum<Larger, Nan::yields>;
 
 // ---- what the chunk's owner does to a complete result; divisors are numbers of ranks or sums of weights
 

@@ -114,6 +114,10 @@ const Reducer& entry(const Table& table, DataType type, Reduction reduction) noe
       return row.premul_sum;
     case Reduction::weighted_avg:
       return row.weighted_avg;
+    case Reduction::min_num:
+      return row.min_num;
+    case Reduction::max_num:
+      return row.max_num;
   }
   assert(false);
   return row.sum;

@@ -4,7 +4,7 @@
 // A contribution travels narrow (in the element type), a partial wide (in the accumulator type), a result
 // narrow. Inputs are widened exactly; `finish` scales or divides, makes NaN canonical and rounds once.
 //
-//   type                sum prod   min max    avg                                          bit_*
+//   type                sum prod   min* max*  avg                                          bit_*
 //   f64 f32             itself     itself     itself, divided once at the end
 //   f16 bf16 f8*        f32        itself     f32, likewise
 //   i8 u8               itself     itself     32 bits, likewise, truncating toward zero    itself

@@ -64,7 +64,9 @@ enum {
   RONDO_BIT_OR = 6,
   RONDO_BIT_XOR = 7,
   RONDO_PREMUL_SUM = 8,
-  RONDO_WEIGHTED_AVG = 9
+  RONDO_WEIGHTED_AVG = 9,
+  RONDO_MIN_NUM = 10,
+  RONDO_MAX_NUM = 11
 };
 
 /* ---- Errors */

@@ -45,6 +45,8 @@ enum class Reduction : uint8_t {
   weighted_avg,  ///< the sum of w_r * x_r, divided by the sum of w_r. Weights are finite and not negative.
                  ///< Ranks of weight 0 take no part: their data are not looked at, even if NaN. Where all
                  ///< weights are 0 the result is 0.
+  min_num,       ///< min of those that are no NaN; NaN where all are (minimumNumber of IEEE 754-2019)
+  max_num,       ///< likewise
 };
 
 /// Every one, in the order above.
@@ -52,10 +54,16 @@ inline constexpr std::array all_data_types{DataType::f64,    DataType::f32,    D
                                            DataType::f8e4m3, DataType::f8e5m2, DataType::i8,  DataType::u8,
                                            DataType::i16,    DataType::u16,    DataType::i32, DataType::u32,
                                            DataType::i64,    DataType::u64};
-inline constexpr std::array all_reductions{Reduction::sum,         Reduction::prod,    Reduction::min,
-                                           Reduction::max,         Reduction::avg,     Reduction::bit_and,
-                                           Reduction::bit_or,      Reduction::bit_xor, Reduction::premul_sum,
-                                           Reduction::weighted_avg};
+inline constexpr std::array all_reductions{Reduction::sum,          Reduction::prod,    Reduction::min,
+                                           Reduction::max,          Reduction::avg,     Reduction::bit_and,
+                                           Reduction::bit_or,       Reduction::bit_xor, Reduction::premul_sum,
+                                           Reduction::weighted_avg, Reduction::min_num, Reduction::max_num};
+
+/// The result is one of the operands, whatever their order; only NaN makes a difference between the two kinds.
+constexpr bool is_extremum(Reduction reduction) noexcept {
+  return reduction == Reduction::min || reduction == Reduction::max || reduction == Reduction::min_num ||
+         reduction == Reduction::max_num;
+}
 
 /// Whether each rank gives a weight with its data.
 constexpr bool is_weighted(Reduction reduction) noexcept {
@@ -123,6 +131,8 @@ constexpr bool is_defined(DataType type, Reduction reduction) noexcept {
     case Reduction::max:
     case Reduction::avg:
     case Reduction::premul_sum:
+    case Reduction::min_num:
+    case Reduction::max_num:
       return true;
   }
   return false;
@@ -184,6 +194,10 @@ constexpr std::string_view name_of(Reduction reduction) noexcept {
       return "premul_sum";
     case Reduction::weighted_avg:
       return "weighted_avg";
+    case Reduction::min_num:
+      return "min_num";
+    case Reduction::max_num:
+      return "max_num";
   }
   return "?";
 }

@@ -37,9 +37,10 @@ static_assert(matches(Reduction::sum, RONDO_SUM) && matches(Reduction::prod, RON
               matches(Reduction::avg, RONDO_AVG) && matches(Reduction::bit_and, RONDO_BIT_AND) &&
               matches(Reduction::bit_or, RONDO_BIT_OR) && matches(Reduction::bit_xor, RONDO_BIT_XOR) &&
               matches(Reduction::premul_sum, RONDO_PREMUL_SUM) &&
-              matches(Reduction::weighted_avg, RONDO_WEIGHTED_AVG));
+              matches(Reduction::weighted_avg, RONDO_WEIGHTED_AVG) &&
+              matches(Reduction::min_num, RONDO_MIN_NUM) && matches(Reduction::max_num, RONDO_MAX_NUM));
 // A new value must be added to rondo.h too.
-static_assert(all_data_types.size() == RONDO_U64 + 1 && all_reductions.size() == RONDO_WEIGHTED_AVG + 1);
+static_assert(all_data_types.size() == RONDO_U64 + 1 && all_reductions.size() == RONDO_MAX_NUM + 1);
 
 // Programs that were compiled with this header rely on these.
 static_assert(sizeof(rondo_call_options) == 40 && sizeof(rondo_options) == 144 &&

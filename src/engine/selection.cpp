@@ -41,9 +41,7 @@ std::vector<const schedule::Schedule*> able(const Call& call, bool one_node) {
 }
 
 // Whether the order of the operands can be seen in the result.
-bool order_matters(const Call& call) {
-  return is_float(call.type) && call.reduction != Reduction::min && call.reduction != Reduction::max;
-}
+bool order_matters(const Call& call) { return is_float(call.type) && !is_extremum(call.reduction); }
 
 }  // namespace
 

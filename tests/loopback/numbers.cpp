@@ -99,6 +99,25 @@ void check_weighted(Communicator& comm, size_t count) {
   CHECK(wrong(input, 0) == 0);
 }
 
+// All 24 ways to give 1, NaN, 3 and 4 to four ranks.
+template <class T, class Bits>
+void check_placements_of_nan(Communicator& comm, Bits canonical) {
+  const T nan = T(std::numeric_limits<float>::quiet_NaN()), values[]{T(1.f), nan, T(3.f), T(4.f)};
+  std::vector<int> order{0, 1, 2, 3};
+  do {
+    const auto reduced = [&](Reduction reduction) {
+      std::vector<T> data(6, values[order[comm.rank()]]);
+      CHECK(comm.all_reduce(std::span(data), reduction).ok());
+      for (const T& value : data) CHECK(std::memcmp(&value, &data[0], sizeof(T)) == 0);
+      return data[0];
+    };
+    CHECK(std::bit_cast<Bits>(reduced(Reduction::min)) == canonical);
+    CHECK(std::bit_cast<Bits>(reduced(Reduction::max)) == canonical);
+    CHECK(reduced(Reduction::min_num) == T(1.f));
+    CHECK(reduced(Reduction::max_num) == T(4.f));
+  } while (std::ranges::next_permutation(order).found);
+}
+
 }  // namespace
 
 // Small ones are one-shot, the others direct; nothing else can run them.
@@ -327,18 +346,11 @@ TEST_CASE("numbers: known values, with every algorithm") {
   });
 }
 
-TEST_CASE("numbers: a NaN anywhere is everybody's minimum, wherever it is") {
+TEST_CASE("numbers: a NaN anywhere is everybody's minimum, and nobody's min_num, wherever it is") {
   with_every_algorithm(4, schedule::Operation::all_reduce, [](Communicator& comm, Algorithm) {
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    std::vector<float> values{1, nan, 3, 4};
-    for (Rank at = 0; at < 4; at++) {
-      std::vector<float> data(6, values[(comm.rank() + at) % 4]);
-      CHECK(comm.all_reduce(std::span(data), Reduction::min).ok());
-      for (const float value : data) CHECK(std::bit_cast<uint32_t>(value) == 0x7fc00000);
-      std::vector<float> none(6, comm.rank() == at ? 9.f : values[comm.rank() == 1 ? 0 : comm.rank()]);
-      CHECK(comm.all_reduce(std::span(none), Reduction::max).ok());
-      CHECK(none == std::vector<float>(6, 9));
-    }
+    check_placements_of_nan<float>(comm, uint32_t{0x7fc00000});
+    check_placements_of_nan<float16>(comm, uint16_t{0x7fff});
+    check_placements_of_nan<bfloat16>(comm, uint16_t{0x7fff});
   });
 }
 

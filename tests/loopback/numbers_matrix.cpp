@@ -78,6 +78,12 @@ Promises<T> of_floats(uint32_t world) {
   };
   for (const Reduction reduction : {sum, prod, min, max, avg})
     all.push_back({reduction, {odd_nan}, one, nan});
+  // A number comes before NaN.
+  all.push_back({min_num, {odd_nan}, one, world == 1 ? nan : one});
+  all.push_back({max_num, {odd_nan}, one, world == 1 ? nan : one});
+  all.push_back({min_num, {largest}, odd_nan, largest});
+  all.push_back({max_num, {minus_zero}, odd_nan, minus_zero});
+  for (const Reduction reduction : {min_num, max_num}) all.push_back({reduction, {}, odd_nan, nan});
   if constexpr (is_narrow<T>) {
     // One more than this is lost where every addition is rounded.
     const auto big = float(bits<T>(0, 0, 0x6800, 0x4380, 0x58, 0x48));
@@ -103,6 +109,8 @@ Promises<T> of_integers(uint32_t world) {
       {prod, {largest, largest}, one, one},
       {min, {least}, largest, least},
       {max, {largest}, least, largest},
+      {min_num, {least}, largest, least},
+      {max_num, {largest}, least, largest},
       {avg, {}, largest, largest},
       {avg, {}, least, least},
       {avg, {T(3)}, T(4), T(3)},

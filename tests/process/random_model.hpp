@@ -81,6 +81,7 @@ struct Model {
     return element<T>(rank, i + salt, kind());
   }
   T reduced(uint64_t i) const {
+    if (reduction == Reduction::min_num || reduction == Reduction::max_num) return extreme_number(i);
     if constexpr (has_nan)
       for (Rank rank = 0; rank < world; rank++)
         if (is_nan(rank, i) && !is_unseen(rank)) return nan();
@@ -88,6 +89,18 @@ struct Model {
     if constexpr (has_nan)
       if (exact(result) != exact(result)) return nan();  // too large for float8_e4m3
     return result;
+  }
+  T extreme_number(uint64_t i) const {
+    std::optional<T> best;
+    for (Rank rank = 0; rank < world; rank++) {
+      if (is_nan(rank, i)) continue;
+      const T own = at(rank, i);
+      if (!best ||
+          (exact(own) != exact(*best) && (exact(own) < exact(*best)) == (reduction == Reduction::min_num)))
+        best = own;
+    }
+    if constexpr (has_nan) return best.value_or(nan());
+    return *best;
   }
   T weighted(uint64_t i) const {
     bool begun = false;

@@ -83,8 +83,7 @@ class Program {
     if (!schedule::reduces(schedule.operation)) return true;
     const bool at_once = schedule.algorithm == schedule::Algorithm::direct ||
                          schedule.algorithm == schedule::Algorithm::one_shot;
-    const bool no_order_shows = !is_float(data_type_of<T>) || model_.reduction == Reduction::min ||
-                                model_.reduction == Reduction::max;
+    const bool no_order_shows = !is_float(data_type_of<T>) || is_extremum(model_.reduction);
     return (!options_.reproducible.value_or(false) || schedule.canonical || no_order_shows) &&
            (!is_weighted(model_.reduction) || at_once);
   }

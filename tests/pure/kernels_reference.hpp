@@ -128,10 +128,9 @@ template <> struct AverageOf<int64_t> { using type = Int128; };
 template <> struct AverageOf<uint64_t> { using type = Int128; };
 // clang-format on
 template <class T, Reduction reduction>
-using AccumulatorOf = std::conditional_t<
-    is_narrow_float<T>,
-    std::conditional_t<reduction == Reduction::min || reduction == Reduction::max, T, float>,
-    std::conditional_t<reduction == Reduction::avg, typename AverageOf<T>::type, T>>;
+using AccumulatorOf =
+    std::conditional_t<is_narrow_float<T>, std::conditional_t<is_extremum(reduction), T, float>,
+                       std::conditional_t<reduction == Reduction::avg, typename AverageOf<T>::type, T>>;
 
 template <class A>
 inline constexpr bool is_float = std::is_floating_point_v<A> || is_narrow_float<A>;
@@ -167,14 +166,16 @@ A widened(T value) {
     return static_cast<A>(value);
 }
 
-/// min, or with `largest` max.
+/// min, or with `largest` max; with `numbers` those that prefer numbers to NaN.
 template <class A>
-A extremum(bool largest, A left, A right) {
+A extremum(bool largest, bool numbers, A left, A right) {
   if constexpr (is_narrow_float<A>) {
-    const double value = extremum(largest, value_of<A>(left.bits), value_of<A>(right.bits));
+    const double value = extremum(largest, numbers, value_of<A>(left.bits), value_of<A>(right.bits));
     return A::from_bits(static_cast<typename A::Bits>(nearest<A>(value)));
   } else {
     if constexpr (std::is_floating_point_v<A>) {
+      if (numbers && std::isnan(left)) return right;
+      if (numbers && std::isnan(right)) return left;
       if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<A>::quiet_NaN();
       if (left == 0 && right == 0) return std::signbit(left) != largest ? left : right;
     }
@@ -184,8 +185,9 @@ A extremum(bool largest, A left, A right) {
 
 template <class A>
 A combined(Reduction reduction, A left, A right) {
-  if (reduction == Reduction::min || reduction == Reduction::max)
-    return extremum(reduction == Reduction::max, left, right);
+  if (is_extremum(reduction))
+    return extremum(reduction == Reduction::max || reduction == Reduction::max_num,
+                    reduction == Reduction::min_num || reduction == Reduction::max_num, left, right);
   if constexpr (is_narrow_float<A>) {
     return A();  // sums and products are never formed in it
   } else if constexpr (std::is_floating_point_v<A>) {
@@ -272,6 +274,8 @@ void for_each_reduction(Body body) {
   body(AccumulatorOf<T, Reduction::min>(), Reduction::min);
   body(AccumulatorOf<T, Reduction::max>(), Reduction::max);
   body(AccumulatorOf<T, Reduction::avg>(), Reduction::avg);
+  body(AccumulatorOf<T, Reduction::min_num>(), Reduction::min_num);
+  body(AccumulatorOf<T, Reduction::max_num>(), Reduction::max_num);
   if constexpr (std::is_integral_v<T>) {
     body(T(), Reduction::bit_and);
     body(T(), Reduction::bit_or);

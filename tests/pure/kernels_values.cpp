@@ -66,6 +66,32 @@ void check_nans(T canonical) {
   }
 }
 
+// Numbers come before NaN, wherever it is and how many there are.
+template <class T>
+void check_numbers_before_nan(T canonical) {
+  const T infinity(std::numeric_limits<float>::infinity());
+  for (const T poison : nans<T>()) {
+    const T other = nans<T>().back();
+    for (size_t place = 0; place < 4; ++place) {
+      std::vector<T> values = numbers<T>({1, 3, 4});
+      values.insert(values.begin() + long(place), poison);
+      CHECK(gives<T>(Reduction::min_num, values, T(1.0f)));
+      CHECK(gives<T>(Reduction::max_num, values, T(4.0f)));
+    }
+    for (const Reduction reduction : {Reduction::min_num, Reduction::max_num}) {
+      CHECK(gives<T>(reduction, {poison}, canonical));
+      CHECK(gives<T>(reduction, {poison, other, poison}, canonical));
+      CHECK(gives<T>(reduction, {poison, other, T(-0.0f), other, poison}, T(-0.0f)));
+      if (!is_nan(infinity)) {
+        CHECK(gives<T>(reduction, {poison, infinity}, infinity));
+        CHECK(gives<T>(reduction, {T(-float(infinity)), poison}, T(-float(infinity))));
+      }
+    }
+    CHECK(gives<T>(Reduction::min_num, {T(0.0f), poison, T(-0.0f)}, T(-0.0f)));
+    CHECK(gives<T>(Reduction::max_num, {T(-0.0f), poison, T(0.0f)}, T(0.0f)));
+  }
+}
+
 template <class T>
 void check_infinities(T canonical) {
   const T infinity(std::numeric_limits<float>::infinity()), minus(-std::numeric_limits<float>::infinity());
@@ -108,6 +134,8 @@ void check_integer_limits(T) {
   CHECK(gives<T>(Reduction::prod, {max, two}, static_cast<T>(Unsigned128(max) * 2)));
   CHECK(gives<T>(Reduction::min, {T(1), max, min, T(0)}, min));
   CHECK(gives<T>(Reduction::max, {T(1), max, min, T(0)}, max));
+  CHECK(gives<T>(Reduction::min_num, {T(1), max, min, T(0)}, min));
+  CHECK(gives<T>(Reduction::max_num, {T(1), max, min, T(0)}, max));
 
   constexpr T half = std::is_signed_v<T> ? max : static_cast<T>(max / 2), high = static_cast<T>(~half);
   CHECK(gives<T>(Reduction::bit_and, {all_ones, half, T(0x5a)}, T(0x5a)));
@@ -142,6 +170,15 @@ TEST_CASE("kernels: a NaN anywhere gives the canonical NaN") {
   check_nans<bfloat16>(bfloat16::from_bits(0x7fff));
   check_nans<float8_e4m3>(float8_e4m3::from_bits(0x7f));
   check_nans<float8_e5m2>(float8_e5m2::from_bits(0x7f));
+}
+
+TEST_CASE("kernels: a NaN yields to any number in min_num and max_num") {
+  check_numbers_before_nan<double>(std::bit_cast<double>(uint64_t{0x7ff8000000000000}));
+  check_numbers_before_nan<float>(std::bit_cast<float>(uint32_t{0x7fc00000}));
+  check_numbers_before_nan<float16>(float16::from_bits(0x7fff));
+  check_numbers_before_nan<bfloat16>(bfloat16::from_bits(0x7fff));
+  check_numbers_before_nan<float8_e4m3>(float8_e4m3::from_bits(0x7f));
+  check_numbers_before_nan<float8_e5m2>(float8_e5m2::from_bits(0x7f));
 }
 
 TEST_CASE("kernels: infinities, and the canonical NaN where two of them meet") {

@@ -63,9 +63,11 @@ T reduced(uint64_t i, uint32_t world, uint32_t round, Reduction reduction) {
         result *= x;
         break;
       case Reduction::min:
+      case Reduction::min_num:
         result = std::min(result, x);
         break;
       case Reduction::max:
+      case Reduction::max_num:
         result = std::max(result, x);
         break;
       case Reduction::bit_and:
