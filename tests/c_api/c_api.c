@@ -360,7 +360,7 @@ static void check_arguments(rondo_comm* comm) {
   CHECK(RUN(all_reduce, comm, data, data, 3, RONDO_U64 + 1, RONDO_SUM, NULL) == invalid);
   CHECK(RUN(all_reduce, comm, data, data, 3, RONDO_I32 + 256, RONDO_SUM, NULL) == invalid);
   CHECK(RUN(all_reduce, comm, data, data, 3, -1, RONDO_SUM, NULL) == invalid);
-  CHECK(RUN(all_reduce, comm, data, data, 3, RONDO_I32, RONDO_WEIGHTED_AVG + 1, NULL) == invalid);
+  CHECK(RUN(all_reduce, comm, data, data, 3, RONDO_I32, RONDO_MAX_NUM + 1, NULL) == invalid);
   CHECK(RUN(all_reduce, comm, NULL, data, 3, RONDO_I32, RONDO_SUM, NULL) == invalid);
   CHECK(RUN(all_reduce_group, comm, NULL, 1, RONDO_I32, RONDO_SUM, NULL) == invalid);
   CHECK(RUN(broadcast, comm, data, 3, RONDO_I32, 3, NULL) == invalid);

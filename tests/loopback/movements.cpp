@@ -2,7 +2,9 @@
 // through the public face on every transport.
 #include <doctest/doctest.h>
 
+#include <deque>
 #include <numeric>
+#include <valarray>
 #include <vector>
 
 #include "../text.hpp"
@@ -31,6 +33,15 @@ void refused(const R& result, const char* text) {
 
 // Rank r's part of an uneven operation.
 size_t part_of(Rank rank) { return rank % 3 == 1 ? 0 : 7 * rank + 3; }
+
+// What does not lie in one piece cannot be given.
+template <class Data>
+concept is_taken = requires(Communicator& comm, Data& data) {
+  comm.all_reduce(std::span(data));
+};
+static_assert(is_taken<std::vector<float>> && is_taken<float[4]>);
+static_assert(!is_taken<std::deque<float>> && !is_taken<std::vector<bool>>);
+static_assert(!is_taken<std::slice_array<float>>);  // every k-th of a valarray
 
 }  // namespace
 

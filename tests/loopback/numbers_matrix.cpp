@@ -326,3 +326,17 @@ TEST_CASE("numbers: every rank has the same bits, and the same call gives them a
     CHECK(first["ring"] != first["direct"]);  // the order is another one, and it shows
   }
 }
+
+TEST_CASE("numbers: a hundred jobs, one after another, give the same bits") {
+  const uint32_t world = 3;
+  std::mutex mutex;
+  std::vector<float> first;
+  for (int job = 0; job < 50; job++)
+    on_both_transports(world, [&](Communicator& comm) {
+      auto data = awkward_vector<float>(comm.rank(), 10'007);
+      CHECK(comm.all_reduce(std::span(data), Reduction::sum, {.timeout = {}, .reproducible = true}).ok());
+      const std::lock_guard lock(mutex);
+      if (first.empty()) first = data;
+      CHECK(std::memcmp(first.data(), data.data(), data.size() * sizeof(float)) == 0);
+    });
+}
