@@ -63,6 +63,9 @@ Result<void> Membership::join() {
     job_.epoch = random_number();
     return {};
   }
+  if (Service::is_this_thread())
+    return Error{ErrorCode::invalid_argument,
+                 "joining: not in a callback on the library's own thread, which has a part in it"};
   open_memory_door();
   const auto service = setup_->service.lock();
   const uint64_t lost = service->handlers_lost();
@@ -78,7 +81,9 @@ Result<void> Membership::join() {
     if (service->handlers_lost() != lost)
       return Error{ErrorCode::system, fmt::format("rank {} could not join: {}", rank_, service->last_loss())};
     if (Clock::now() >= give_up)
-      return Error{ErrorCode::timeout, "joining: the service thread does not run; does a Handler block it?"};
+      return Error{
+          ErrorCode::timeout,
+          "joining: the library's own thread does not run; does a callback of Work::on_end block it?"};
   }
   return done.get();
 }

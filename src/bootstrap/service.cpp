@@ -32,7 +32,14 @@ void Service::Core::lose(const std::exception& exception) noexcept {
 
 // asio sends with MSG_NOSIGNAL and the thread blocks every signal, so that no handler of the program ever
 // runs here and no write to a dead peer raises SIGPIPE.
+namespace {
+thread_local bool serves = false;
+}
+
+bool Service::is_this_thread() noexcept { return serves; }
+
 void Service::Core::run() noexcept {
+  serves = true;
   ::pthread_setname_np(::pthread_self(), "rondo");
   const auto run_handlers = [this] { context.run(); };
   while (!guard(run_handlers)) {

@@ -55,6 +55,8 @@ class Service {
   /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder
   /// joins it.
   static std::shared_ptr<Service> instance();
+  /// Whether the caller is a service thread: it must not wait for what a handler has still to do.
+  static bool is_this_thread() noexcept;
 
   Service();
   ~Service();

@@ -18,7 +18,12 @@ Error invalid(const Call& call, const std::string& what) {
 Result<void> check_ranks(const Call& call, Rank rank, uint32_t world) {
   for (const Rank peer : {call.root, call.to == nobody ? 0 : call.to, call.from == nobody ? 0 : call.from})
     if (peer >= world) return invalid(call, fmt::format("there is no rank {} in a world of {}", peer, world));
-  if (call.operation != Operation::send_recv || (call.to != rank && call.from != rank)) return {};
+  if (call.operation != Operation::send_recv) return {};
+  // A send has no `from`, a recv no `to`, and neither has elements for it; but `nobody` may be a user's rank.
+  const bool to_nobody = call.to == nobody && (call.from == nobody || call.parts->input[1] > 0);
+  if (to_nobody || (call.from == nobody && call.parts->output[1] > 0))
+    return invalid(call, fmt::format("there is no rank {} in a world of {}", nobody, world));
+  if (call.to != rank && call.from != rank) return {};
   if (call.to != call.from)
     return invalid(call, "a rank exchanges data with itself only in a send_recv from itself to itself");
   if (call.parts->input == call.parts->output) return {};
@@ -46,7 +51,7 @@ Result<void> check_reduction(const Call& call) {
 }
 
 // Of an uneven operation: one count for each rank.
-Result<void> check_parts(const Call& call, uint32_t world) {
+Result<void> check_parts(const Call& call, Rank rank, uint32_t world) {
   if (!call.parts || call.operation == Operation::send_recv) return {};
   const bool two_lists = call.operation == Operation::all_to_all;
   const std::pair<const char*, size_t> lists[]{
@@ -56,6 +61,10 @@ Result<void> check_parts(const Call& call, uint32_t world) {
     if (numbers != world)
       return invalid(call,
                      fmt::format("{} must hold {} numbers, one for each rank, not {}", name, world, numbers));
+  const auto part = [rank](const std::vector<uint64_t>& first) { return first[rank + 1] - first[rank]; };
+  if (two_lists && part(call.parts->input) != part(call.parts->output))
+    return invalid(call, fmt::format("this rank sends itself {} elements, but is to receive {} of them",
+                                     part(call.parts->input), part(call.parts->output)));
   return {};
 }
 
@@ -107,7 +116,7 @@ Result<void> check(const Call& call, Rank rank, uint32_t world) {
   if (call.operation == Operation::barrier) return {};
   if (auto valid = check_reduction(call); !valid) return valid;
   if (auto valid = check_ranks(call, rank, world); !valid) return valid;
-  if (auto valid = check_parts(call, world); !valid) return valid;
+  if (auto valid = check_parts(call, rank, world); !valid) return valid;
   const uint64_t width = size_of(call.type);
   const auto [in, out] = extents_of(call, rank, world);
   if (std::max({call.count, in.count, out.count}) > most_bytes / width)

@@ -81,6 +81,7 @@ std::string describe(const Call& call) {
     if (call.from != schedule::nobody)
       text += fmt::format("{}receive of {} {} from rank {}", text.empty() ? "" : ", ", call.parts->output[1],
                           type, call.from);
+    if (text.empty()) text = "send or receive";
     if (call.tag != 0) text += fmt::format(", tag {}", call.tag);
     return text;
   }

@@ -58,6 +58,40 @@ TEST_CASE("callbacks: one that makes calls of its own, and waits for them, is no
     });
 }
 
+TEST_CASE("callbacks: on the library's thread no communicator can be made, and the error comes at once") {
+  std::atomic<bool> is_waiting{false}, done{false};
+  const auto refused = [](const auto& made) {
+    REQUIRE(!made.ok());
+    CHECK(made.error().code == ErrorCode::invalid_argument);
+    CHECK(made.error().message.find("a callback on the library's own thread") != std::string::npos);
+  };
+  on_every_transport(2, [&](Communicator& comm) {
+    std::vector<float> data(100, 1);
+    if (comm.rank() == 0) CHECK(eventually([&] { return is_waiting.load(); }));
+    Work work = begun(comm.async_all_reduce(std::span(data)));
+    if (comm.rank() == 1) {
+      work.on_end([&] {
+        const auto began = Clock::now();
+        Options options;
+        options.rank = 0, options.world = 2, options.root = "unix:@rondo-test-nobody", options.secret = "s";
+        refused(comm.split(0));
+        refused(comm.duplicate());
+        refused(comm.shrink());
+        refused(comm.grow(1));
+        refused(Communicator::create(options));
+        CHECK(since(began) < milliseconds(500));
+        done = true;
+      });
+      is_waiting = true;
+      CHECK(eventually([&] { return done.load(); }));
+      is_waiting = done = false;
+    }
+    CHECK(work.wait().ok());
+    CHECK(comm.barrier().ok());
+    CHECK(comm.duplicate().ok());
+  });
+}
+
 TEST_CASE("callbacks: one that destroys its communicator ends what is queued, and holds nobody up") {
   for (const bool waits : {false, true})
     on_every_transport(2, [&](Communicator& comm) {

@@ -170,6 +170,16 @@ TEST_CASE("movements: between two ranks, beside operations of all") {
     refused(comm.send(std::span(own), rank), "only in a send_recv");
     refused(comm.send_recv(std::span(own), rank, std::span(got), rank), "must receive as much");
     refused(comm.send(std::span(own), 4), "no rank 4");
+    const Rank minus_one = Rank(-1);  // rank 0's left neighbour, to who forgets the modulus
+    refused(comm.send(std::span(own), minus_one), "send or receive: there is no rank 4294967295");
+    refused(comm.recv(std::span(got), minus_one), "no rank 4294967295");
+    refused(comm.send_recv(std::span(own), minus_one, std::span(got), previous), "no rank 4294967295");
+    refused(comm.send_recv(std::span(own), next, std::span(got), minus_one), "no rank 4294967295");
+    std::vector<size_t> to(4, 1), from(4, 1);
+    to[rank] = 2, from[rank] = 3;
+    std::vector<int> in(5), out(6);
+    refused(comm.all_to_all_v(std::span(in), to, std::span(out), from),
+            "sends itself 2 elements, but is to receive 3");
     // Whoever does both asynchronously need not care for the order.
     std::vector<int> from_previous(1000);
     const std::vector<int> mine = numbers(rank, 1000);

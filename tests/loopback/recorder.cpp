@@ -88,8 +88,9 @@ TEST_CASE("recorder: what is read while it is overwritten is whole or not there"
     }
   });
   uint64_t seen = 0, torn = 0;
-  while (recorder.last() < most) {
+  for (bool goes_on = true; goes_on;) {
     const uint64_t last = recorder.last();
+    goes_on = last < most;
     // Also the oldest, which is overwritten next.
     for (const uint64_t number : {last, last > 63 ? last - 63 : 0}) {
       const auto record = recorder.at(number);

@@ -85,6 +85,58 @@ TEST_CASE("consumers: a C and a C++ program build with pkg-config and run") {
   consumer.check_average("in_cpp");
 }
 
+// With an allocator of its own, and asio before any standard header.
+const char* const coroutine = R"cpp(
+#include <rondo/asio.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/io_context.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <rondo/rondo.hpp>
+
+  void* operator new(std::size_t bytes) {
+    if (auto* memory = static_cast<char*>(std::malloc(bytes + 64))) return memory + 64;
+    throw std::bad_alloc();
+  }
+  void operator delete(void* memory) noexcept {
+    if (memory != nullptr) std::free(static_cast<char*>(memory) - 64);
+  }
+  void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+
+  asio::awaitable<void> average(rondo::AsioCommunicator ranks, rondo::Rank rank) {
+    float mean = float(rank);
+    for (int turn = 0; turn < 100; turn++)
+      if (auto done = co_await ranks.async_all_reduce(std::span(&mean, 1), rondo::Reduction::avg,
+                                                      asio::use_awaitable);
+          !done)
+        std::puts(done.error().message.c_str());
+    if (rank == 0) std::printf("the average over 2 ranks is %g\n", mean);
+  }
+
+  int main() {
+    auto communicator = rondo::Communicator::from_environment();
+    if (!communicator) return 1;
+    asio::io_context context;
+    asio::co_spawn(context, average(rondo::AsioCommunicator(*communicator), communicator->rank()), [](std::exception_ptr) {});
+    context.run();
+  }
+)cpp";
+
+TEST_CASE("consumers: a program with coroutines and an asio of its own") {
+  if (is_sanitized) SKIP_TEST("a library with sanitizers is not for other programs");
+  if (!has("pkg-config")) SKIP_TEST("pkg-config is not installed");
+  if (std::string(RONDO_CXX).find("clang") != std::string::npos)
+    SKIP_TEST("clang needs to be told of coroutines");
+  const Consumer consumer;
+  consumer.write("mine.cpp", coroutine);
+  consumer.ok({"/bin/sh", "-c",
+               RONDO_CXX " -std=c++20 -DASIO_STANDALONE " + consumer.path("mine.cpp") +
+                   " $(pkg-config --cflags --libs rondo) -o " + consumer.path("mine")});
+  consumer.check_average("mine");
+}
+
 TEST_CASE("consumers: in a Meson subproject there is the library, and nothing else to build") {
   const Consumer consumer;
   consumer.write(

@@ -1,14 +1,19 @@
 #include "base/environment.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "base/advertised.hpp"
+#include "base/clock.hpp"
 #include "base/root_address.hpp"
+#include "base/text_file.hpp"
 #include "variables.hpp"
 
 using namespace rondo;
@@ -247,4 +252,40 @@ TEST_CASE("root address: three kinds, and what is not one") {
   }
   CHECK_FALSE(parse_root("unix:@" + std::string(108, 'x')).ok());
   CHECK(parse_root("unix:@" + std::string(107, 'x')).ok());
+}
+
+TEST_CASE("environment: a secret may come out of a pipe, late and in pieces") {
+  char folder[] = "/tmp/rondo-test-pipe-XXXXXX";
+  REQUIRE(::mkdtemp(folder) != nullptr);
+  const std::string path = std::string(folder) + "/pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::thread writer([&] {
+    ::usleep(50'000);
+    std::ofstream pipe(path);
+    pipe << "half " << std::flush;
+    ::usleep(50'000);
+    pipe << "and half" << std::flush;
+  });
+  const auto text = read_text(path, 100);
+  writer.join();
+  std::filesystem::remove_all(folder);
+  REQUIRE(text.ok());
+  CHECK(*text == "half and half");
+}
+
+TEST_SUITE("slow: pipes") {
+  TEST_CASE("environment: a pipe that nobody writes into is an error after 3 s") {
+    char folder[] = "/tmp/rondo-test-pipe-XXXXXX";
+    REQUIRE(::mkdtemp(folder) != nullptr);
+    const std::string path = std::string(folder) + "/pipe";
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    const auto began = Clock::now();
+    const auto text = read_text(path, 100);
+    const auto took = Clock::now() - began;
+    std::filesystem::remove_all(folder);
+    REQUIRE(!text.ok());
+    CHECK(text.error().message == "cannot be read: nothing has come out of it for 3 s");
+    CHECK(took > std::chrono::milliseconds(2900));
+    CHECK(took < std::chrono::milliseconds(4000));
+  }
 }
