@@ -308,7 +308,7 @@ bool ShmRx::pull(std::span<std::byte> into) noexcept {
 
 // errno says why.
 void ShmRx::give_up() noexcept {
-  log::line(log::Level::info, int(rank_), "cannot read the private memory of rank {} any more: {}",
+  log::line(log::Level::warn, int(rank_), "cannot read the private memory of rank {} any more: {}",
             from_.area->place().rank, std::strerror(errno));
   small_left_ = large_left_ = 0;
   broken_ = true;
