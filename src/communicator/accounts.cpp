@@ -17,7 +17,7 @@ using schedule::Operation;
 
 namespace {
 
-// An all_to_all_v is a collective, but what two ranks exchange in it is known to these two alone.
+// An all_to_all_v is a collective, but how much two ranks exchange in it is known to these two alone.
 constexpr uint64_t within_collective = 1ull << 63;
 
 std::string name(auto value) { return std::string(name_of(value)); }
@@ -102,13 +102,15 @@ uint32_t milliseconds_since(TimePoint time) {
 
 CallKey key_of(const Record& record, Rank rank, std::optional<Rank> peer) {
   const Call& call = record.call;
-  if (call.operation != Operation::send_recv) {
-    if (!engine::is_pairwise(call) || !peer) return {0, record.collective};
-    return {bootstrap::pair_space(*peer, rank), record.collective | within_collective};
-  }
+  if (call.operation != Operation::send_recv) return {0, record.collective};
   if (call.from != schedule::nobody && (!peer || *peer == call.from))
     return {bootstrap::pair_space(call.from, rank), record.received};
   return {bootstrap::pair_space(rank, call.to), record.sent};
+}
+
+std::optional<CallKey> key_within(const Record& record, Rank rank, Rank peer) {
+  if (record.call.operation == Operation::send_recv || !engine::is_pairwise(record.call)) return std::nullopt;
+  return CallKey{bootstrap::pair_space(peer, rank), record.collective | within_collective};
 }
 
 Account account_of(const Recorder& recorder, Rank rank, const CallKey& key) {

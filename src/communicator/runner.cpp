@@ -128,12 +128,27 @@ void Runner::report(Reason reason, std::optional<Rank> peer) {
   if (!record || parts_->job.world() == 1) return;
   auto key = key_of(*record, parts_->job.rank(), peer);
   if (const auto disputed = parts_->engine.disputed()) key = {0, *disputed};
+  report(reason, key);
+}
+
+void Runner::report(Reason reason, const bootstrap::CallKey& key) {
   if (reason == Reason::ends) {
     const std::lock_guard lock(summary_mutex_);
     reported_ = key;
     summary_.reset();
   }
   parts_->job.report(reason, key);
+}
+
+// The ranks do not disagree about the call itself, so it may be about what two of them exchange in it.
+bool Runner::report_within(const bootstrap::CallKey& agreed) {
+  const auto& recorder = parts_->engine.recorder();
+  const auto record = recorder.at(recorder.last());
+  const Rank rank = parts_->job.rank();
+  if (!record || !broken_->peer || agreed != key_of(*record, rank, std::nullopt)) return false;
+  const auto key = key_within(*record, rank, *broken_->peer);
+  if (key) report(Reason::ends, *key);
+  return key.has_value();
 }
 
 void Runner::summarised(const bootstrap::Summary& summary) {
@@ -148,10 +163,14 @@ void Runner::summarised(const bootstrap::Summary& summary) {
 // Whether the ranks have been asked and nothing more is to come. An operation that is late now says who is to blame;
 // of a header that does not fit, a rank that has not called yet may still say more.
 bool Runner::complete_with_summary() {
-  const std::lock_guard lock(summary_mutex_);
-  if (!summary_) return false;
-  const auto summary = *std::exchange(summary_, std::nullopt);
-  if (broken_->code == ErrorCode::mismatch) return !summary.peer;
+  std::optional<bootstrap::Summary> found;
+  {
+    const std::lock_guard lock(summary_mutex_);
+    found = std::exchange(summary_, std::nullopt);
+  }
+  if (!found) return false;
+  const bootstrap::Summary& summary = *found;
+  if (broken_->code == ErrorCode::mismatch) return !report_within(summary.key) && !summary.peer;
   broken_->message += "; " + summary.text;
   if (summary.peer && *summary.peer != parts_->job.rank()) broken_->peer = summary.peer;
   return true;

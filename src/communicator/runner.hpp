@@ -5,7 +5,8 @@
 //
 //   nothing moves for a while    report `quiet`; if the ranks disagree, the job's failure ends the operation
 //   a link broke                 wait a moment for the failure that says which rank died
-//   a header does not fit        report `ends`, and wait for the failure that says which rank is the odd one
+//   a header does not fit        report `ends`, and wait for the failure that says which rank is the odd one;
+//                                if all call the same, report what the two ranks of the header exchange in it
 //   the deadline passed          report `ends`, and wait for the summary of whom everybody waits for
 #pragma once
 #include <mutex>
@@ -54,6 +55,8 @@ class Runner final : public Driver {
   engine::Progress break_off(const Error& error, Operation& operation);
   engine::Progress await_verdict(Operation& operation);
   void report(bootstrap::Report::Reason reason, std::optional<Rank> peer);
+  void report(bootstrap::Report::Reason reason, const bootstrap::CallKey& key);
+  bool report_within(const bootstrap::CallKey& agreed);
   bool complete_with_summary();
   Error fail(Error error);
   Error told(const Operation& operation);

@@ -194,6 +194,22 @@ Result<void> scatter_from(Communicator& comm, std::vector<float>& data, Rank roo
   return comm.scatter(std::span(all), std::span(data), root);
 }
 
+// Ten elements to each rank; the next one after this gets `more` than it expects.
+Result<void> exchange(Communicator& comm, DataType type, uint64_t tag = 0, size_t more = 0) {
+  const std::vector<size_t> received(comm.world(), 10);
+  std::vector<size_t> sent = received;
+  sent[(comm.rank() + 1) % comm.world()] += more;
+  const std::vector<double> input(10 * comm.world() + more);
+  std::vector<double> output(10 * comm.world());
+  return comm.all_to_all_v(input.data(), sent, output.data(), received, type, {.tag = tag});
+}
+
+// A rank that has no part in it comes late.
+Result<void> exchange_without(Communicator& comm, Rank late, size_t more) {
+  if (comm.rank() == late) std::this_thread::sleep_for(milliseconds(500));
+  return exchange(comm, DataType::f32, 0, more);
+}
+
 template <class T>
 Result<void> without_value(const Result<T>& result) {
   return result ? Result<void>() : result.error();
@@ -282,6 +298,26 @@ const std::vector<Difference>& differences() {
          if (auto done = odd ? one() : two(); !done) return done;
          return odd ? two() : one();
        }},
+      {"exchange-type", [](Communicator& comm, bool odd,
+                           Data&) { return exchange(comm, odd ? DataType::f64 : DataType::f32); }},
+      {"exchange-tag",
+       [](Communicator& comm, bool odd, Data&) { return exchange(comm, DataType::f32, odd ? 77 : 66); }},
+      {"exchange-for-barrier", [](Communicator& comm, bool odd,
+                                  Data&) { return odd ? exchange(comm, DataType::f32) : comm.barrier(); }},
+      {"barrier-for-exchange", [](Communicator& comm, bool odd,
+                                  Data&) { return odd ? comm.barrier() : exchange(comm, DataType::f32); }},
+      {"exchange-for-reduce",
+       [](Communicator& comm, bool odd, Data& data) {
+         return odd ? exchange(comm, DataType::f32) : comm.all_reduce(std::span(data));
+       }},
+      {"reduce-for-exchange",
+       [](Communicator& comm, bool odd, Data& data) {
+         return odd ? comm.all_reduce(std::span(data)) : exchange(comm, DataType::f32);
+       }},
+      {"exchange-count",
+       [](Communicator& comm, bool odd, Data&) { return exchange(comm, DataType::f32, 0, odd ? 1 : 0); }},
+      {"late-exchange-count",
+       [](Communicator& comm, bool odd, Data&) { return exchange_without(comm, 0, odd ? 1 : 0); }},
   };
   return all;
 }
