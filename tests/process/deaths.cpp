@@ -358,8 +358,8 @@ TEST_CASE(
   for (const std::string transport : {"tcp", "shm", "auto"}) {
     CAPTURE(transport);
     std::vector<std::unique_ptr<Workers>> all;
-    for (uint32_t i = 0; i < 8; i++) {
-      auto job = job_of({transport, 4, i % 4}, "duplicate", i * 3000 + rondo::random_number() % 3000);
+    for (uint32_t i = 0; i < 16; i++) {
+      auto job = job_of({transport, 4, i % 4}, "duplicate", 1000 + i * 500 + rondo::random_number() % 500);
       all.push_back(std::make_unique<Workers>(job));
     }
     for (uint32_t i = 0; i < all.size(); i++) {

@@ -154,9 +154,11 @@ int duplicate_until_lost(Communicator comm, const Part& part) {
       std::printf("dies %.4f\n", now());
       ::kill(::getpid(), SIGKILL);
     }).detach();
-  for (;;) {
+  for (std::vector<Communicator> copies;;) {
     const double began = now();
-    if (const auto copy = comm.duplicate(); !copy) return say("error", began, copy.error()), 3;
+    auto copy = comm.duplicate();
+    if (!copy) return say("error", began, copy.error()), 3;
+    copies.push_back(std::move(*copy));
   }
 }
 
