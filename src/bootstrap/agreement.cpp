@@ -16,6 +16,7 @@ namespace {
 constexpr milliseconds exchange_patience{10'000};
 // Rank 0, not this one, says at the deadline who is missing.
 constexpr milliseconds agreement_grace{400};
+static_assert(news_patience < agreement_grace);
 
 std::vector<uint32_t> one_each(size_t world) {
   std::vector<uint32_t> groups(world);
@@ -101,7 +102,7 @@ Result<void> Membership::with_sharing(const Exchange::Use& use) {
   }
 }
 
-// Rank 0: one rank's report. What somebody has seen himself decides at once; consequences wait for it.
+// Rank 0: one rank's report. What somebody has seen himself decides; consequences wait for it.
 void Membership::shared(Rank from, const Shared& outcome) {
   if (rank_ != 0 || join_finished_ || reports_.empty()) return;
   reports_[from] = outcome;
@@ -109,15 +110,29 @@ void Membership::shared(Rank from, const Shared& outcome) {
   const bool all = std::ranges::all_of(reports_, [](const auto& report) { return report.has_value(); });
   const bool seen = !outcome.ok && !outcome.consequence;
   if (!all && !seen) return;
-  Groups groups{std::vector<uint32_t>(world_, 0), 0, {}};
   const auto failure = std::ranges::find_if(reports_, bad);
   if (const Shared* why = seen ? &outcome : failure != reports_.end() ? &**failure : nullptr)
-    groups = {one_each(world_), why->peer, why->why};
+    return cannot_share({one_each(world_), why->peer, why->why});
+  pronounce({std::vector<uint32_t>(world_, 0), 0, {}});
+}
+
+// Nobody listens at the door of a rank that has just died, either: news of a death ends the join before this does.
+void Membership::cannot_share(const Groups& groups) {
+  reports_.clear();
+  agreement_timer_->expires_after(news_patience);
+  agreement_timer_->async_wait([weak = weak_from_this(), groups](const asio::error_code& error) {
+    const auto self = std::static_pointer_cast<Membership>(weak.lock());
+    if (!error && self && !self->join_finished_) self->pronounce(groups);
+  });
+}
+
+void Membership::pronounce(const Groups& groups) {
   star_->send({Kind::groups, 0, everyone, encode(groups)});
   conclude(groups);
 }
 
 void Membership::agreement_missing() {
+  if (reports_.empty()) return;  // the verdict is on its way
   Error error{ErrorCode::timeout, "rank 0 did not say in time what carries the data", Rank(0)};
   if (rank_ == 0) {
     std::vector<Rank> missing;

@@ -250,13 +250,21 @@ void Membership::failed(Rank from, const Failure& failure) {
 void Membership::left(Rank peer) {
   left_.insert(peer);
   if (peer == 0 && join_finished_) watch_all();
-  if (!join_finished_)
-    return finish_join(Error{ErrorCode::peer_lost, name(peer) + " left before the job had begun", peer});
+  if (!join_finished_) return left_early(peer);
   std::vector<Key> waiting;
   for (const auto& [key, link] : links_)
     if (key.first == peer && link.asked && !link.settled) waiting.push_back(key);
   for (const Key& key : waiting)
     settle(key, Error{ErrorCode::peer_lost, name(peer) + " has left the job", peer});
+}
+
+// It may have left because it has heard of a death, of which this rank will hear too.
+void Membership::left_early(Rank peer) {
+  later(context_, news_patience, [weak = weak_from_this(), peer] {
+    const auto self = std::static_pointer_cast<Membership>(weak.lock());
+    if (!self) return;
+    self->finish_join(Error{ErrorCode::peer_lost, self->name(peer) + " left before the job had begun", peer});
+  });
 }
 
 std::string Membership::name(Rank peer) const { return describe(peer, job_.persons[peer]); }

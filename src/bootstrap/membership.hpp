@@ -66,6 +66,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void deliver(const Message& message) override;
   void failed(Rank from, const Failure& failure);
   void left(Rank peer);
+  void left_early(Rank peer);
   void watch_processes();
   void watch_all();
   /// False: it cannot be watched. `ended` runs in a handler, and not when this rank has left.
@@ -92,6 +93,8 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   void exchange();
   Result<void> with_sharing(const Exchange::Use& use);
   void shared(Rank from, const Shared& outcome);
+  void cannot_share(const Groups& groups);
+  void pronounce(const Groups& groups);
   void agreement_missing();
   void conclude(const Groups& groups);
   void finish_join(Result<void> outcome);
@@ -137,7 +140,7 @@ class Membership : public StarOwner, public std::enable_shared_from_this<Members
   Descriptor memory_listener_;
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<asio::steady_timer> agreement_timer_;
-  std::vector<std::optional<Shared>> reports_;  // rank 0: by rank
+  std::vector<std::optional<Shared>> reports_;  // rank 0: by rank; empty: it has decided
   bool shares_memory_ = false;
   std::string transport_reason_, address_reason_;
   asio::ip::address listens_at_;  // its own view of it: what the others dial is in job_.listeners

@@ -81,6 +81,8 @@ std::shared_ptr<Star> make_spoke(const StarSetup& setup, std::weak_ptr<StarOwner
 /// A dying process closes its connections a moment before its parent can see that it is dead. Others must not
 /// learn of it, and end because of it, before the launcher knows who was first.
 inline constexpr milliseconds loss_delay{30};
+/// How long what may be the consequence of a death waits for news of one: for all of the above, on a busy machine.
+inline constexpr milliseconds news_patience{250};
 void later(asio::io_context& context, milliseconds delay, std::function<void()> call);
 
 /// Of what `from` has run into itself; its receivers say who reported it.

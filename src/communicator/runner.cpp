@@ -116,7 +116,8 @@ Progress Runner::await_verdict(Operation& operation) {
   if (parts_->failure.is_set()) error = parts_->engine.explain(parts_->failure.get());
   if (!known && error.code == ErrorCode::timeout && parts_->job.world() > 1) {
     error.message += "; rank 0, which asks the others what they do, has not answered";
-    if (parts_->job.rank() != 0) error.peer = 0;
+    // Which may be what holds up all the others; not where it is only slow to answer, and has made this call.
+    if (parts_->job.rank() != 0 && !(error.peer && parts_->engine.has_called(0))) error.peer = 0;
   }
   operation.error = fail(std::move(error));
   return Progress::ended;

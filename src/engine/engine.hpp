@@ -45,6 +45,8 @@ class Engine {
   Result<void> run(const Call& call, TimePoint deadline);
   /// The driver: a time-out that tells what the call under way waits for.
   Error held_up() const;
+  /// Whether anything of the call under way has come from the peer.
+  bool has_called(Rank peer) const { return started_ && execution_.has_called(peer); }
   /// The driver: an error of the communicator, told as one of the last call.
   Error explain(Error error) const;
   /// Any thread, also during a call. The numbers may be of slightly different moments.

@@ -68,9 +68,11 @@ class Execution {
   std::optional<Error> failure() const;
   /// A mismatch of another kind: a header of an earlier call, on a link that this one reads.
   const std::optional<Stray>& stale() const noexcept { return stale_; }
-  /// Which peers this rank waits for, for a time-out's message, and the first of them.
+  /// Which peers this rank waits for, for a time-out's message, and the most suspect of them.
   std::string waiting_for() const;
   std::optional<Rank> first_awaited() const;
+  /// Whether anything of this call has come from the peer.
+  bool has_called(Rank peer) const;
 
  private:
   struct OpRun {

@@ -67,12 +67,23 @@ std::string Execution::waiting_for() const {
   return text;
 }
 
+// A rank from which something has come has made the call, and may itself be waiting: first those that may not have.
 std::optional<Rank> Execution::first_awaited() const {
+  const auto receives = [this](size_t i) { return !program_->links[i].sends && !links_[i].done; };
   for (size_t i = 0; i < links_.size(); i++)
-    if (!program_->links[i].sends && !links_[i].done) return program_->links[i].peer;
+    if (receives(i) && !has_called(program_->links[i].peer)) return program_->links[i].peer;
+  for (size_t i = 0; i < links_.size(); i++)
+    if (receives(i)) return program_->links[i].peer;
   for (size_t i = 0; i < links_.size(); i++)
     if (is_pending(i) && !program_->links[i].published) return program_->links[i].peer;
   return std::nullopt;
+}
+
+bool Execution::has_called(Rank peer) const {
+  for (size_t i = 0; i < links_.size(); i++)
+    if (!program_->links[i].sends && program_->links[i].peer == peer && links_[i].header_bytes > 0)
+      return true;
+  return false;
 }
 
 }  // namespace rondo::engine

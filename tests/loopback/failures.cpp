@@ -214,6 +214,30 @@ TEST_CASE("deadline: a rank that never calls is named by the rank that waits for
   CHECK(Clock::now() - began < milliseconds(700));
 }
 
+TEST_CASE("deadline: of those that are waited for the one from which nothing has come is named") {
+  // The other has called, and stalls; one of the two comes first among the links.
+  for (const Rank absent : {1u, 2u}) {
+    CAPTURE(absent);
+    World world = World::over_fake(3, {.slot_bytes = 1024, .slots = 4}, {.stall_after = 5000});
+    std::vector<std::vector<float>> data(3, std::vector<float>(100'000, 1.f));
+    std::optional<Error> error;
+    world.run([&](Rank rank, engine::Engine& engine) {
+      if (rank == absent) return;
+      engine::Call call = all_reduce_of(data[rank]);
+      call.algorithm = schedule::Algorithm::direct;
+      const auto result = engine.run(call, deadline_after(milliseconds(300)));
+      if (rank == 0 && !result) error = result.error();
+    });
+    REQUIRE(error);
+    CAPTURE(error->message);
+    CHECK(error->code == ErrorCode::timeout);
+    CHECK(error->peer == absent);
+    CHECK(error->message.find("rank " + std::to_string(3 - absent) + " has sent") != std::string::npos);
+    CHECK(error->message.find("nothing of this operation has come from rank " + std::to_string(absent)) !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a link that closes in the middle is peer_lost, naming the peer, at once") {
   World world = World::over_fake(2, {.slot_bytes = 1024, .slots = 4}, {.close_after = 9000});
   std::vector<std::vector<float>> data(2, std::vector<float>(100'000, 1.f));

@@ -172,6 +172,24 @@ std::vector<std::unique_ptr<Workers>> start_all(const std::vector<Situation>& wh
 
 }  // namespace
 
+TEST_CASE("deaths: a rank that has not called is named also when rank 0, which has, does not answer") {
+  const std::vector<Situation> where{{"tcp", 4, 2}, {"shm", 4, 2}};
+  const auto all = start_all(where, "unasked", {"RONDO_TIMEOUT=2"});
+  for (size_t i = 0; i < all.size(); i++) {
+    CAPTURE_SITUATION(where[i]);
+    for (const uint32_t rank : {1u, 3u}) {
+      const auto ended = (*all[i])[rank].wait();
+      CAPTURE(ended.out);
+      const auto told = report(ended, "error");
+      REQUIRE(told);
+      CHECK(told->code == "timeout");
+      CHECK(told->peer == 2);
+      CHECK(has(told->text, "nothing of this operation has come from rank 2"));
+      CHECK(has(told->text, "rank 0, which asks the others what they do, has not answered"));
+    }
+  }
+}
+
 TEST_CASE("deaths: a rank that comes late is waited for") {
   const auto where = first_or_last();
   const auto all = start_all(where, "late", {});
@@ -333,4 +351,27 @@ TEST_CASE("deaths: when rank 0 has left in order a death is still told to those 
     }
   }
   for (const auto& workers : all) CHECK((*workers)[0].wait().code == 0);
+}
+
+TEST_CASE(
+    "deaths: of a rank that dies while all duplicate, whatever they are at, every other is told by name") {
+  for (const std::string transport : {"tcp", "shm", "auto"}) {
+    CAPTURE(transport);
+    std::vector<std::unique_ptr<Workers>> all;
+    for (uint32_t i = 0; i < 16; i++) {
+      auto job = job_of({transport, 4, i % 4}, "duplicate", 1000 + i * 500 + rondo::random_number() % 500);
+      all.push_back(std::make_unique<Workers>(job));
+    }
+    for (uint32_t i = 0; i < all.size(); i++) {
+      const auto ended = all[i]->wait();
+      const uint32_t victim = i % 4;
+      const double since = number_after(ended[victim], "dies");
+      CAPTURE(ended[victim].out);
+      REQUIRE(since > 0);
+      for (uint32_t rank = 0; rank < 4; rank++) {
+        CAPTURE(rank);
+        if (rank != victim) check_lost(ended[rank], victim, since);
+      }
+    }
+  }
 }

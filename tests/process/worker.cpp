@@ -11,6 +11,8 @@
 //   worker abort VICTIM COUNT    a thread of VICTIM aborts; the last rank does not call
 //   worker idle MS COUNT         five all-reduces, nothing for MS milliseconds, and then all-reduces until one fails
 //   worker orphans VICTIM        rank 0 leaves in order and lives on; the others receive from VICTIM, which sends nothing
+//   worker duplicate VICTIM US   duplicates until that fails; VICTIM is killed US microseconds after the first
+//   worker unasked VICTIM COUNT  VICTIM does not call, and rank 0, which would ask it, stops in the middle of its call
 //   worker exec                  runs ls on its descriptors, and goes on
 //   worker child                 has a child that returns from main, and goes on
 //   worker mismatch VICTIM       VICTIM's call differs in each way, each on a communicator of its own
@@ -140,6 +142,37 @@ int without_rank_0(Communicator comm, const Part& part) {
   std::vector<float> data(part.count, 1.f);
   const double began = now();
   const auto done = comm.recv(std::span(data), part.victim);
+  if (done) return std::printf("the call went on\n"), 8;
+  return say("error", began, done.error()), 3;
+}
+
+int duplicate_until_lost(Communicator comm, const Part& part) {
+  if (auto first = comm.duplicate(); !first) return say("error", now(), first.error()), 3;
+  if (comm.rank() == part.victim)
+    std::thread([delay = std::chrono::microseconds(part.count)] {
+      std::this_thread::sleep_for(delay);
+      std::printf("dies %.4f\n", now());
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  for (std::vector<Communicator> copies;;) {
+    const double began = now();
+    auto copy = comm.duplicate();
+    if (!copy) return say("error", began, copy.error()), 3;
+    copies.push_back(std::move(*copy));
+  }
+}
+
+int without_question(Communicator comm, const Part& part) {
+  if (!comm.barrier()) return 6;
+  if (comm.rank() == part.victim) return ::pause();
+  if (comm.rank() == 0)
+    std::thread([] {
+      std::this_thread::sleep_for(milliseconds(300));
+      ::kill(::getpid(), SIGSTOP);
+    }).detach();
+  std::vector<float> data(part.count, 1.f);
+  const double began = now();
+  const auto done = comm.all_reduce(std::span(data), Reduction::sum, {.algorithm = "direct"});
   if (done) return std::printf("the call went on\n"), 8;
   return say("error", began, done.error()), 3;
 }
@@ -390,6 +423,8 @@ int main(int argc, char** argv) {
   }
   if (part.mode == "abort") return abort_others(std::move(*comm), part);
   if (part.mode == "orphans") return without_rank_0(std::move(*comm), part);
+  if (part.mode == "duplicate") return duplicate_until_lost(std::move(*comm), part);
+  if (part.mode == "unasked") return without_question(std::move(*comm), part);
   if (part.mode == "exec") return list_descriptors(std::move(*comm), part);
   if (part.mode == "static") return end_with_main(std::move(*comm), is_victim);
   if (part.mode == "child") return return_from_child(std::move(*comm), part);
