@@ -119,7 +119,8 @@ const char* const coroutine = R"cpp(
     auto communicator = rondo::Communicator::from_environment();
     if (!communicator) return 1;
     asio::io_context context;
-    asio::co_spawn(context, average(rondo::AsioCommunicator(*communicator), communicator->rank()), [](std::exception_ptr) {});
+    asio::co_spawn(context, average(rondo::AsioCommunicator(*communicator), communicator->rank()),
+                   [](std::exception_ptr) {});
     context.run();
   }
 )cpp";
