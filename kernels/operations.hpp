@@ -128,8 +128,8 @@ A ordered_float(A left, A right) {
 }
 
 // Narrow floats are ordered by keys, integers with the order of the numbers: their codes, those of negative
-// numbers turned around, and for a NaN the key that comes before all others, or after them. -0 has a lower one than +0.
-// Selections are made with masks, since compilers make branches of these conditions, which ends
+// numbers turned around, and for a NaN the key that comes before all others, or after them. -0 has a lower
+// one than +0. Selections are made with masks, since compilers make branches of these conditions, which ends
 // vectorisation.
 template <class Format, class Order, Nan rule>
 struct Keys {

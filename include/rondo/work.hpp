@@ -34,8 +34,9 @@ class [[nodiscard]] Work {
   bool test() const noexcept;
   /// Calls `callback` once, when the operation has ended: on the thread that ended it, which may be the
   /// library's own, or now if it has. It must be short and must not throw: on the library's thread all communicators
-  /// wait for it, and none can be made (split, duplicate, shrink, grow, create: invalid_argument). It may destroy the communicator, unless it runs within a call on that. Several are called in their
-  /// order; without effect on a Work that was moved from.
+  /// wait for it, and none can be made (split, duplicate, shrink, grow, create: invalid_argument). It may destroy the
+  /// communicator, unless it runs within a call on that. Several are called in their order; without effect on a Work
+  /// that was moved from.
   void on_end(std::function<void()> callback);
   /// The error with which it ended; nothing while it is under way or when all went well.
   std::optional<Error> error() const;

@@ -63,9 +63,7 @@ Result<void> Membership::join() {
     job_.epoch = random_number();
     return {};
   }
-  if (Service::is_this_thread())
-    return Error{ErrorCode::invalid_argument,
-                 "joining: not in a callback on the library's own thread, which has a part in it"};
+  if (auto error = Service::cannot_be_waited_for("joining")) return *error;
   open_memory_door();
   const auto service = setup_->service.lock();
   const uint64_t lost = service->handlers_lost();

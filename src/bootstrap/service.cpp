@@ -1,5 +1,6 @@
 #include "bootstrap/service.hpp"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,14 +31,21 @@ void Service::Core::lose(const std::exception& exception) noexcept {
   lost.fetch_add(1, std::memory_order_relaxed);
 }
 
-// asio sends with MSG_NOSIGNAL and the thread blocks every signal, so that no handler of the program ever
-// runs here and no write to a dead peer raises SIGPIPE.
 namespace {
 thread_local bool serves = false;
 }
 
-bool Service::is_this_thread() noexcept { return serves; }
+std::optional<Error> Service::cannot_be_waited_for(std::string_view caller) {
+  if (!serves) return std::nullopt;
+  return Error{
+      ErrorCode::invalid_argument,
+      fmt::format("{}: not in a callback on the library's own thread (Work::on_end), which has a part in it: "
+                  "let the callback wake a thread of yours",
+                  caller)};
+}
 
+// asio sends with MSG_NOSIGNAL and the thread blocks every signal, so that no handler of the program ever
+// runs here and no write to a dead peer raises SIGPIPE.
 void Service::Core::run() noexcept {
   serves = true;
   ::pthread_setname_np(::pthread_self(), "rondo");

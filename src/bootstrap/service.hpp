@@ -12,12 +12,15 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "bootstrap/state_door.hpp"
+#include "rondo/result.hpp"
 
 namespace rondo::bootstrap {
 
@@ -55,8 +58,8 @@ class Service {
   /// The process's service, started when there is none. Whoever holds it keeps the thread; the last holder
   /// joins it.
   static std::shared_ptr<Service> instance();
-  /// Whether the caller is a service thread: it must not wait for what a handler has still to do.
-  static bool is_this_thread() noexcept;
+  /// Any thread. An error on a service thread, which would wait for itself: for what waits for a handler.
+  static std::optional<Error> cannot_be_waited_for(std::string_view caller);
 
   Service();
   ~Service();

@@ -72,16 +72,6 @@ namespace {
 
 Error moved_from() { return {ErrorCode::invalid_argument, "this communicator was moved from"}; }
 
-// What makes a communicator waits for the service thread.
-std::optional<Error> cannot_make(const char* caller) {
-  if (!bootstrap::Service::is_this_thread()) return std::nullopt;
-  return Error{
-      ErrorCode::invalid_argument,
-      fmt::format("{}: not in a callback on the library's own thread (Work::on_end), which has a part in it: "
-                  "let the callback wake a thread of yours",
-                  caller)};
-}
-
 // Packs the group of a call, if it has one, and completes the call with its options.
 Result<std::unique_ptr<Group>> complete(engine::Call& call, const CallOptions& options,
                                         const std::optional<std::span<const Tensor>>& tensors,
@@ -159,7 +149,9 @@ Result<std::optional<Communicator>> Communicator::split_as(engine::PartOf caller
                                                            const CallOptions& options) {
   const auto exchange = [&](auto& all) { return run(exchange_of(caller, all, rank()), options); };
   if (!state_) return moved_from();
-  if (auto error = cannot_make(caller == engine::PartOf::split ? "split" : "duplicate")) return *error;
+  if (auto error =
+          bootstrap::Service::cannot_be_waited_for(caller == engine::PartOf::split ? "split" : "duplicate"))
+    return *error;
   std::vector<Choice> choices(world());
   choices[rank()] = choice_of(color, key);
   if (auto done = exchange(choices); !done) return done.error();
@@ -189,7 +181,7 @@ Result<Communicator> Communicator::duplicate(const CallOptions& options) {
 
 Result<Communicator> Communicator::shrink(const CallOptions& options) {
   if (!state_) return moved_from();
-  if (auto error = cannot_make("shrink")) return *error;
+  if (auto error = bootstrap::Service::cannot_be_waited_for("shrink")) return *error;
   auto state = state_->shrink(options);
   if (!state) return state.error();
   return Communicator(std::move(*state));
@@ -200,7 +192,7 @@ Result<Communicator> Communicator::shrink(const CallOptions& options) {
 Result<Communicator> Communicator::grow(uint32_t newcomers, std::string_view root,
                                         const CallOptions& options) {
   if (!state_) return moved_from();
-  if (auto error = cannot_make("grow")) return *error;
+  if (auto error = bootstrap::Service::cannot_be_waited_for("grow")) return *error;
   const std::string where(root.empty() ? state_->home() : root);
   const auto own = growth_of(world(), newcomers, where);
   if (!own) return own.error();

@@ -186,6 +186,8 @@ TEST_CASE("deaths: a rank that has not called is named also when rank 0, which h
       CHECK(told->peer == 2);
       CHECK(has(told->text, "nothing of this operation has come from rank 2"));
       CHECK(has(told->text, "rank 0, which asks the others what they do, has not answered"));
+      CHECK(told->took > 2 - slack);
+      CHECK(told->took < 2 + slack);
     }
   }
 }

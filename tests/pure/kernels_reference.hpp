@@ -247,6 +247,16 @@ void for_each_narrow_float(Body body) {
   body(float8_e4m3());
   body(float8_e5m2());
 }
+/// Calls body(nan) with the NaN that results have, of every type of floats.
+template <class Body>
+void for_each_canonical_nan(Body body) {
+  body(std::bit_cast<double>(uint64_t{0x7ff8000000000000}));
+  body(std::bit_cast<float>(uint32_t{0x7fc00000}));
+  body(float16::from_bits(0x7fff));
+  body(bfloat16::from_bits(0x7fff));
+  body(float8_e4m3::from_bits(0x7f));
+  body(float8_e5m2::from_bits(0x7f));
+}
 template <class Body>
 void for_each_integer(Body body) {
   body(int8_t());
