@@ -24,12 +24,13 @@ Ended grow(const std::string& members, const std::string& newcomer, const Words&
   return run(command, environment, 50);
 }
 
-// With a fault; all go on as long as they can.
-Ended survive(int patience_s, const std::string& fault, const char* transport) {
+// With a fault; all go on as long as they can. The newcomer ends with `newcomer_code`, before or after the others do.
+Ended survive(int patience_s, const std::string& fault, const char* transport, int newcomer_code = 0) {
   const std::string root = "unix:@rondo-test-grow-" + std::to_string(::getpid());
-  return grow("survive 1 " + std::to_string(patience_s) + " " + root,
-              "RONDO_ROOT=" + root + " exec " GROWER_EXE " come survive",
-              {"RONDO_FAULT=" + fault, std::string("RONDO_TRANSPORT=") + transport}, true);
+  return grow(
+      "survive 1 " + std::to_string(patience_s) + " " + root,
+      "RONDO_ROOT=" + root + " " GROWER_EXE " come survive; test $? = " + std::to_string(newcomer_code),
+      {"RONDO_FAULT=" + fault, std::string("RONDO_TRANSPORT=") + transport}, true);
 }
 
 size_t lines_with(const Ended& ended, const std::string& text) {
@@ -78,7 +79,7 @@ TEST_CASE("grow: after a shrink, in place of rank 0, where the job has met") {
 TEST_CASE("grow: a rank is killed when all have met: nobody goes on with the newcomer, which is told so") {
   for (const char* transport : {"tcp", "shm"}) {
     CAPTURE(transport);
-    const auto ended = survive(15, "kill@rank=1,operation=2", transport);
+    const auto ended = survive(15, "kill@rank=1,operation=2", transport, 6);
     INFO(ended.out << ended.err);
     CHECK(ended.code == 0);
     CHECK(lines_with(ended, "of 2: right") == 2);
